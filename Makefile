@@ -74,10 +74,10 @@ docs: setup
 # Tests start hundreds of processes: each would compile all of Weft again if nothing compiled were kept.
 test proof: export PYTHONDONTWRITEBYTECODE :=
 test: ui
-	$(BIN)/pytest -n $(JOBS) --dist worksteal -m "not proof" --ignore=tests/style
+	$(BIN)/pytest -n $(JOBS) -m "not proof" --ignore=tests/style
 
 proof: ui
-	WEFT_PROOF=1 $(BIN)/pytest -n $(JOBS) --dist worksteal --timeout 900 -m proof
+	WEFT_PROOF=1 $(BIN)/pytest -n $(JOBS) --timeout 900 -m proof
 
 # Two at a time: most of them use one core.
 check: setup
@@ -89,7 +89,7 @@ check-lint: setup
 	$(BIN)/lint-imports
 
 check-types: setup
-	$(BIN)/mypy src tests/style $(wildcard tests/typing)
+	$(BIN)/mypy
 
 check-style: ui
 	$(BIN)/pytest -q tests/style

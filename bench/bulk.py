@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
-import sys
 import tempfile
 import time
 
@@ -59,4 +59,6 @@ async def main(runs: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else RUNS))
+    parser = argparse.ArgumentParser(prog="python -m bench.bulk", description=__doc__)
+    parser.add_argument("runs", type=int, nargs="?", default=RUNS)
+    asyncio.run(main(parser.parse_args().runs))

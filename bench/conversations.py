@@ -5,10 +5,14 @@ Printed is what a turn writes and how much memory the process has, at four times
 the pages that SQLite keeps (at most 16 MB a connection, whatever is stored), and what it costs to wake the run in
 another host: the processor time from the decision until the approved tool begins, HTTP and the commit of the decision
 included. The bars are those for 800 turns.
+
+A conversation is in memory as long as it is sent, so that without a limit it grows by what its turns say. With
+``--context TOKENS`` the model has a limit, the agent shortens what it sends, and the memory is flat.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import shutil
@@ -26,6 +30,7 @@ import weft
 from bench.scripted_model import scripted_process
 
 TURNS = 800
+AGENT_TURNS_MAX = 1_000
 WAKES = 5
 WAKE_MS_MAX = 10
 TURN_BYTES_MAX = 20_000
@@ -52,9 +57,10 @@ class Mark(NamedTuple):
 class Talk:
     """An agent that reads a page per turn, and publishes at the end."""
 
-    def __init__(self, folder: Path, turns: int) -> None:
+    def __init__(self, folder: Path, turns: int, context: int | None = None) -> None:
         self.file = folder / "weft.db"
         self.turns = turns
+        self.context = context
         self.marks: list[Mark] = []
         self.read_all = asyncio.Event()
         self.woke_at = 0.0
@@ -62,7 +68,7 @@ class Talk:
 
     def app(self, url: str) -> weft.App:
         app = weft.App(f"sqlite:///{self.file}")
-        app.model("fast", url=url)
+        app.model("fast", url=url, context=self.context)
 
         @app.step(effect="pure")
         async def read(page: int) -> str:
@@ -80,7 +86,7 @@ class Talk:
             self.woken.set()
             return "published"
 
-        app.agent("reader", model="fast", system="You read.", tools=[read, publish], turns=1_000)
+        app.agent("reader", model="fast", system="You read.", tools=[read, publish], turns=AGENT_TURNS_MAX)
         return app
 
     def script(self) -> list[tuple[str, str]]:
@@ -116,10 +122,16 @@ class Talk:
 
 def main() -> int:
     """Print the figures. Returns 1 if one is over its bar."""
-    turns = int(sys.argv[1]) if len(sys.argv) > 1 else TURNS
+    parser = argparse.ArgumentParser(prog="python -m bench.conversations", description=__doc__)
+    parser.add_argument("turns", type=int, nargs="?", default=TURNS)
+    parser.add_argument("--context", type=int, metavar="TOKENS", help="the context limit of the model")
+    given = parser.parse_args()
+    if given.turns >= AGENT_TURNS_MAX:
+        parser.error(f"an agent takes at most {AGENT_TURNS_MAX:,} turns, of which the last one publishes")
+    turns, context = given.turns, given.context
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        talk = Talk(folder, turns)
+        talk = Talk(folder, turns, context)
         place = asyncio.run(talk.talk())
         per_turn = []
         for before, now in pairwise(talk.marks):
@@ -131,7 +143,7 @@ def main() -> int:
         woken = []
         for number in range(WAKES):
             (folder / str(number)).mkdir()
-            other = Talk(folder / str(number), turns)
+            other = Talk(folder / str(number), turns, context)
             for file in folder.glob("weft.db*"):
                 shutil.copy(file, other.file.parent)
             woken.append(asyncio.run(other.wake(place)))

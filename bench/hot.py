@@ -30,6 +30,8 @@ HOPS = 2_000
 SHORT_RUNS, SHORT_STEPS = 1_000, 3
 LONG_RUNS, LONG_STEPS = 200, 20
 HOSTS = (2, 3)
+RATE = 10_000
+"""Steps per second for which the cores are printed that the hot path would need."""
 BARS = {
     "p50 of a hop": ("≤", 0.5),
     "Postgres CPU per transition": ("≤", 1 / 3),
@@ -167,8 +169,19 @@ def compare(rounds: int, *, hosts: bool) -> bool:
                 f"hosts {each['host_us']:4.0f} µs, Postgres {each['postgres_us']:4.0f}, Redis {each['redis_us']:4.0f}; "
                 f"{each['cores']:.2f} cores"
             )
+    for name, by in medians.items():
+        print(_needed(name, by["hot"]))
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; {rounds} rounds, medians")
     return _judge(medians)
+
+
+def _needed(name: str, each: Figures) -> str:
+    """Return what a rate needs by the CPU of one step: whoever has no core left is the limit."""
+    cores = {who: each[f"{who}_us"] * RATE / 1e6 for who in ("host", "postgres", "redis")}
+    return (
+        f"{RATE:,} steps/s like {name} need {cores['host']:.1f} cores in hosts, each of which uses one at most, "
+        f"{cores['postgres']:.1f} in Postgres and {cores['redis']:.2f} in Redis"
+    )
 
 
 def _judge(medians: dict[str, dict[str, Figures]]) -> bool:

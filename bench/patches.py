@@ -7,9 +7,9 @@ A patch after its dry run finds its document compiled; one that is sent at once 
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import statistics
-import sys
 import tempfile
 import time
 from typing import Any
@@ -88,4 +88,6 @@ async def main(events: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else EVENTS))
+    parser = argparse.ArgumentParser(prog="python -m bench.patches", description=__doc__)
+    parser.add_argument("events", type=int, nargs="?", default=EVENTS)
+    asyncio.run(main(parser.parse_args().events))

@@ -8,10 +8,10 @@ store is a new SQLite file. Prints one JSON line.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
@@ -28,6 +28,7 @@ from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.duties.retention import RetentionDuty
 from weft.runtime.retention_policy import read_policy
 
+RUNS = {"delete": 100_000, "large": 1_000_000}
 EVENTS = 4
 DAY_MS = 24 * 3600 * 1000
 STARTS = 400
@@ -178,6 +179,10 @@ async def main(what: str, runs: int, url: str | None) -> None:
 
 
 if __name__ == "__main__":
-    asked = sys.argv[1] if len(sys.argv) > 1 else "delete"
-    number = int(sys.argv[2]) if len(sys.argv) > 2 else {"delete": 100_000, "large": 1_000_000}[asked]
-    asyncio.run(main(asked, number, sys.argv[3] if len(sys.argv) > 3 else None))
+    parser = argparse.ArgumentParser(prog="python -m bench.retention", description=__doc__)
+    parser.add_argument("what", choices=RUNS, nargs="?", default="delete")
+    parser.add_argument("runs", type=int, nargs="?")
+    parser.add_argument("url", nargs="?")
+    given = parser.parse_args()
+    runs = RUNS[given.what] if given.runs is None else given.runs
+    asyncio.run(main(given.what, runs, given.url))

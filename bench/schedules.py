@@ -6,6 +6,7 @@ memory and CPU of the process over some time in which none of them fires. Prints
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import resource
@@ -18,7 +19,7 @@ from pathlib import Path
 import weft
 from weft.core.schedule.calendar import WORKFLOW
 from weft.ports.run_query import RunQuery
-from weft.runtime.schedule_form import ScheduleForm, read_form
+from weft.runtime.schedule_form import ScheduleForm, make_schedule_spec
 from weft.runtime.schedules import ScheduleService
 
 COUNT = 100_000
@@ -52,7 +53,7 @@ async def make(url: str, count: int) -> None:
 
         async def maker() -> None:
             for number in left:
-                await schedules.put(f"s{number}", read_form(form(number, base)))
+                await schedules.put(f"s{number}", make_schedule_spec(form(number, base)))
 
         await asyncio.gather(*(maker() for _ in range(MAKERS)))
 
@@ -99,6 +100,8 @@ async def measure(count: int, seconds: float) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    numbers = sys.argv[1:]
-    chosen = int(numbers[0]) if numbers else COUNT
-    print(json.dumps(asyncio.run(measure(chosen, float(numbers[1]) if len(numbers) > 1 else SECONDS))))
+    parser = argparse.ArgumentParser(prog="python -m bench.schedules", description=__doc__)
+    parser.add_argument("count", type=int, nargs="?", default=COUNT)
+    parser.add_argument("seconds", type=float, nargs="?", default=SECONDS)
+    given = parser.parse_args()
+    print(json.dumps(asyncio.run(measure(given.count, given.seconds))))

@@ -1,7 +1,8 @@
 """A scripted model in a process of its own, so that what it costs is not counted as a cost of the agent.
 
 ``python -m bench.scripted_model PATH`` serves the script in a file of JSON: a list of tool calls ``[name, arguments]``,
-one for each request. After the last, and if there are none, the answer is ``Done.``
+one for each request. After the last, and if there are none, the answer is ``Done.`` It does not count tokens, so that
+agents estimate how long their conversations are.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tempfile import NamedTemporaryFile
 
 import msgspec
 
-from tests.agents.scripted_server import scripted, text, tool_calls
+from tests.agents.scripted_server import Say, Sent, scripted, text, tool_calls
 
 Script = Sequence[tuple[str, str]]
 """Names and arguments of tool calls."""
@@ -37,8 +38,14 @@ def scripted_process(script: Script) -> Iterator[str]:
 
 
 async def serve(script: Script) -> None:
-    says = [tool_calls((f"c{number}", name, arguments)) for number, (name, arguments) in enumerate(script)]
-    async with scripted(*says, text("Done.")) as provider:
+    wanted = iter([tool_calls((f"c{n}", *call), usage=None) for n, call in enumerate(script)])
+
+    def answer(sent: Sent) -> Say:
+        if sent.body["messages"][0]["content"].startswith("Sum up"):
+            return text("Pages were read.", usage=None)
+        return next(wanted, text("Done.", usage=None))
+
+    async with scripted(answer) as provider:
         print(provider.url, flush=True)
         while True:
             provider.requests.clear()  # they would be most of the memory

@@ -115,7 +115,7 @@ class Measured(NamedTuple):
 @contextlib.contextmanager
 def viewer_cost(cost: CpuTime) -> Iterator[None]:
     """Add up what is done for viewers: their looks on the loop, and what they read of the log in threads."""
-    look, events = RunWatch.look, sqlite_log._events
+    look, events = RunWatch.look, sqlite_log._read_events
 
     async def measured_look(watch: RunWatch, changed: asyncio.Event) -> list[LiveFrame]:
         return await cost.measure(look(watch, changed))
@@ -127,7 +127,10 @@ def viewer_cost(cost: CpuTime) -> Iterator[None]:
         finally:
             cost.seconds += time.thread_time() - began
 
-    with mock.patch.object(RunWatch, "look", measured_look), mock.patch.object(sqlite_log, "_events", measured_events):
+    with (
+        mock.patch.object(RunWatch, "look", measured_look),
+        mock.patch.object(sqlite_log, "_read_events", measured_events),
+    ):
         yield
 
 

@@ -13,10 +13,10 @@ from types import FrameType
 import pytest
 from hypothesis import settings
 
-from tests import compiled, few_reports, memory_folder, scale
+from tests import memory_folder, scale
 
 # Only the proof has tests that this plugin makes; to load it takes every process a second.
-pytest_plugins = scale.scaled([], ["schemathesis.pytest.plugin"])
+pytest_plugins = ["tests.parallel", *scale.scaled([], ["schemathesis.pytest.plugin"])]
 
 # Before any test asks for a temporary folder.
 memory_folder.use()
@@ -45,18 +45,6 @@ ONLY_IN_THE_PROOF = "\npytestmark = pytest.mark.proof\n"
 
 # What is imported and collected stays: to look through all of it for garbage, over and over, costs seconds.
 gc.disable()
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Send less from the processes of a parallel run."""
-    few_reports.use(config)
-
-
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Share the work of compiling with the other processes of a parallel run."""
-    worker = getattr(session.config, "workerinput", None)
-    if worker is not None:
-        compiled.compile_share(session.config, int(worker["workerid"].removeprefix("gw")), worker["workercount"])
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -75,7 +75,7 @@ class RedisServer:
         """Start, and wait until it answers and has read its files."""
         command = [str(_binary())]
         for name, value in self._options.items():
-            command += [f"--{name}", *(value.split(" ") if value else [""])]
+            command += [f"--{name}", *(value.split(" ") if name == "replicaof" else [value])]  # paths may have spaces
         log = (self.folder / "log").open("ab")
         self._process = subprocess.Popen(
             command,

@@ -188,13 +188,14 @@ def own_cluster() -> Iterator[Cluster]:
 
 PORTS = range(15_000, 30_000)
 """Systems give none of these to sockets that do not ask for a certain port."""
-_ports_tried = itertools.count(os.getpid() * 101)
+_ports_tried = itertools.count()
 
 
 def free_port() -> int:
     """Return a port for a server that has to be told one. Until it starts, nobody else is given the port."""
     while True:
-        port = PORTS[next(_ports_tried) % len(PORTS)]
+        # Each process has a part of its own to begin with; they fork from one that knows all tests.
+        port = PORTS[(os.getpid() * 101 + next(_ports_tried)) % len(PORTS)]
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port

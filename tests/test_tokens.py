@@ -1,5 +1,7 @@
 """A token says what it was made from, to whoever has the secret, until it expires."""
 
+from base64 import urlsafe_b64encode
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -33,7 +35,10 @@ def test_another_secret_or_purpose_opens_nothing(other: Signer) -> None:
         other.open(TOKEN, Claim, now_s=0)
 
 
-@pytest.mark.parametrize("text", ["", "e30", "W10", "bm90IGpzb24", "é", "A", "A" * (TOKEN_CHARS_MAX + 1)])
+DEEP = urlsafe_b64encode(b'["ann",1,%b%b]' % (b"[" * 1_500, b"]" * 1_500)).decode().rstrip("=")
+
+
+@pytest.mark.parametrize("text", [DEEP, "", "e30", "W10", "bm90IGpzb24", "é", "A", "A" * (TOKEN_CHARS_MAX + 1)])
 def test_text_that_nobody_packed_is_refused(text: str) -> None:
     with pytest.raises(InvalidToken):
         unpack(text, Claim)

@@ -20,8 +20,9 @@ async function perform(step, key, input) {
 async function handle(entry, task) {
   const touch = () => server.xclaim(tasks, "weft", me, 0, entry, "JUSTID").catch(() => {});
   const keep = setInterval(touch, Number(task.lease_ms) / 3); // who does not touch a task for a lease loses it
-  const answer = await perform(task.step, task.key, JSON.parse(task.input)).then(
-    (result) => ["status", "completed", "result", JSON.stringify(result ?? null)],
+  const work = async () => JSON.stringify((await perform(task.step, task.key, JSON.parse(task.input))) ?? null);
+  const answer = await work().then(
+    (result) => ["status", "completed", "result", result],
     (error) => ["status", "failed", "error", JSON.stringify({ type: error.name, message: error.message })],
   );
   clearInterval(keep);

@@ -11,7 +11,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-def _one(_value: object) -> int:
+def _count_as_one(_value: object) -> int:
     return 1
 
 
@@ -22,7 +22,7 @@ class BoundedCache(Generic[K, V]):
     use from several threads.
     """
 
-    def __init__(self, size_max: int, size_of: Callable[[V], int] = _one) -> None:
+    def __init__(self, size_max: int, size_of: Callable[[V], int] = _count_as_one) -> None:
         self._size_max = size_max
         self._size_of = size_of
         self._size = 0

@@ -54,9 +54,8 @@ import msgspec
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     """A failure as recorded in the log.
 
-    ``data`` and ``attributes`` hold the ``args`` and fields of the exception after conversion to JSON. ``where`` is a
-    file and line: "app.py:22". ``cause`` is the root cause in one line, if it is another failure. ``traceback`` is the
-    text that Python would print: at most 16 KiB, without Weft's own frames and without secrets.
+    ``data`` and ``attributes`` are its ``args`` and fields as JSON, ``where`` is "app.py:22", ``cause`` the root in one
+    line, ``traceback`` without Weft's frames and secrets. ``in_doubt``: an irreversible step may have been performed.
     """
 
     type: str
@@ -70,6 +69,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     where: str = ""
     cause: str = ""
     traceback: str = ""
+    in_doubt: bool = False
 
     def brief(self) -> str:
         """Return the failure in one line, with the step that failed and where."""
@@ -92,6 +92,7 @@ class WeftError(Exception):
     """The base class of all errors. ``str()`` says what happened, where, and what to do."""
 
     code: str = "weft.error"
+    in_doubt: bool = False  # what failed may have been performed all the same
 
     def __init__(self, message: str, *, hint: str = "", code: str | None = None, **context: object) -> None:
         super().__init__(_without_double_stop(message))
@@ -365,7 +366,7 @@ class StepFailed(WeftError):
 
 
 class OutcomeUnknown(StepFailed):
-    """An irreversible step was lost or timed out. It may have been performed, so it is not retried."""
+    """An irreversible step was lost, timed out, or returned what cannot be stored. It is not retried."""
 
     code = "step.outcome_unknown"
 
@@ -413,7 +414,7 @@ class BranchesFailed(WeftError, ExceptionGroup[Exception]):
     def __new__(
         cls, message: str, exceptions: Mapping[str, Exception] | Sequence[Exception], **_context: object
     ) -> Self:
-        return super().__new__(cls, message, list(_named(exceptions).values()))
+        return super().__new__(cls, message, list(_by_name(exceptions).values()))
 
     def __init__(
         self,
@@ -425,7 +426,7 @@ class BranchesFailed(WeftError, ExceptionGroup[Exception]):
         **context: object,
     ) -> None:
         super().__init__(message, hint=hint, code=code, **context)
-        self.errors = _named(exceptions)
+        self.errors = _by_name(exceptions)
         self.args = (message, list(self.errors.values()))
 
     def derive(self, excs: Sequence[Any], /) -> BranchesFailed:  # type: ignore[override]  # contains only Exceptions
@@ -437,7 +438,7 @@ class BranchesFailed(WeftError, ExceptionGroup[Exception]):
         return BranchesFailed(self.message, kept, hint=self.hint, code=self.code, **self.context)
 
 
-def _named(exceptions: Mapping[str, Exception] | Sequence[Exception]) -> dict[str, Exception]:
+def _by_name(exceptions: Mapping[str, Exception] | Sequence[Exception]) -> dict[str, Exception]:
     if isinstance(exceptions, Mapping):
         return dict(exceptions)
     return {str(index): error for index, error in enumerate(exceptions)}

@@ -200,7 +200,7 @@ _MODEL_SETTINGS = {
     "supports": "What it can do: tools, schema, stream. Not set: all.",
 }
 _AUTH_SETTINGS = {
-    "secret": "Credentials of agents for openapi_action: the place of the secret, env:NAME or file:/path.",
+    "secret": "Credentials for openapi_action and http_request: the place of the secret, env:NAME or file:/path.",
     "in": "Where it goes: header, query or bearer. Not set: header.",
     "name": "The name of the header or of the parameter.",
     "hosts": "The hosts to which it may go, with wildcards.",
@@ -307,7 +307,7 @@ def project_table(path: Path = PROJECT_FILE) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        tool = _parsed(path.read_text("utf-8")).get("tool", {})
+        tool = _parse_project(path.read_text("utf-8")).get("tool", {})
     except (OSError, ValueError):
         return {}
     table = tool.get("weft", {}) if isinstance(tool, dict) else {}
@@ -318,7 +318,7 @@ def project_table(path: Path = PROJECT_FILE) -> dict[str, Any]:
 
 
 @functools.lru_cache(maxsize=1)
-def _parsed(text: str) -> dict[str, Any]:
+def _parse_project(text: str) -> dict[str, Any]:
     """Return the content of a project's file. A host asks for seven of its tables, one after the other."""
     import tomllib  # noqa: PLC0415 - not needed without a pyproject.toml
 

@@ -57,7 +57,7 @@ def unpack(text: str, kind: type[T]) -> T:
         raise InvalidToken
     try:
         return msgspec.json.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=kind)
-    except (ValueError, msgspec.DecodeError) as error:
+    except (ValueError, msgspec.DecodeError, RecursionError) as error:
         raise InvalidToken from error
 
 

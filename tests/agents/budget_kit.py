@@ -9,7 +9,7 @@ from weft.core import commands as c
 from weft.core import values
 from weft.core.budgets import Amounts, Cover
 from weft.runtime.run.driver import current_scope
-from weft.steps.failures import rebuild
+from weft.steps.failures import rebuild_error
 
 
 def tokens(amount: int, *, calls: int = 1) -> Cover:
@@ -47,5 +47,5 @@ async def covered(step: weft.Step[Any, Any], cover: Cover, /, *args: Any, place:
         )
     await driver.outcome(entry)
     if entry.failure is not None:
-        raise rebuild(entry.failure, run_id=driver.machine.state.run_id)
+        raise rebuild_error(entry.failure, run_id=driver.machine.state.run_id)
     return driver.read(step.signature.result, await driver.value(entry.output), entry)

@@ -1,4 +1,7 @@
-"""Random worlds of the ledger: ``python -m tests.agents.budget_soak 20000`` (in memory), or with ``--url``.
+"""Random worlds of the ledger, on every store: ``python -m tests.agents.budget_soak [WORLDS] [STORE ...]``.
+
+A store is ``memory``, ``sqlite`` or ``postgres``, in a place of its own; without one, all are soaked in turn. With
+``--random`` the worlds are others each time.
 
 A world is a tree of runs with budgets, on two hosts. Calls are reserved, settled, lost, repeated and released, appends
 are repeated by hosts that no longer own their run, answers of the store are lost, and limits are raised. At every
@@ -9,15 +12,18 @@ what was billed.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import sys
+import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Coroutine, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
+from tests import servers
 from weft.core.budgets import Amounts, Cover
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid, Seq
 from weft.core.ledger import (
@@ -35,6 +41,8 @@ from weft.ports.new_run import NewRun
 from weft.ports.store import Append, Outcome, RunRow, Store, StoredEvent
 from weft.stores import open_store
 
+STORES = ("memory", "sqlite", "postgres")
+WORLDS = 20_000
 HOSTS = (HostId("one"), HostId("two"))
 MOVES = 40
 WORLDS_PER_STORE = 200
@@ -312,17 +320,25 @@ async def _play(shared: SharedLedger, seed: int) -> Counter[str]:
     return world.seen
 
 
-def run(work: Coroutine[Any, Any, Counter[str]]) -> Counter[str]:
-    return asyncio.run(work)
+@contextlib.contextmanager
+def empty_store(name: str) -> Iterator[str]:
+    """Yield the URL of an empty store of this kind."""
+    if name == "postgres":
+        yield servers.database("budget_soak")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield f"sqlite:///{folder}/weft.db" if name == "sqlite" else f"{name}://"
 
 
 def main() -> None:
-    worlds = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
-    url = sys.argv[sys.argv.index("--url") + 1] if "--url" in sys.argv else "memory://"
-    began = time.monotonic()
+    words = [word for word in sys.argv[1:] if word != "--random"]
+    worlds = int(words[0]) if words else WORLDS
     first = random.Random().randrange(10**9) if "--random" in sys.argv else 0
-    seen = run(soak(url, range(first, first + worlds)))
-    print(f"{worlds:,} worlds in {time.monotonic() - began:.0f} s over {url.partition(':')[0]}: {dict(seen)}")
+    for name in words[1:] or STORES:
+        began = time.monotonic()
+        with empty_store(name) as url:
+            seen = asyncio.run(soak(url, range(first, first + worlds)))
+        print(f"{worlds:,} worlds in {time.monotonic() - began:.0f} s over {name}: {dict(seen)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from weft.core import commands as c
 from weft.core import values
 from weft.runtime.run.driver import CodeScope
 from weft.runtime.run.scopes import CURRENT
-from weft.steps.failures import rebuild
+from weft.steps.failures import rebuild_error
 from weft.steps.task import MODEL
 
 
@@ -33,7 +33,7 @@ async def ask(alias: ModelAlias, **given: Any) -> dict[str, Any]:
     if n and (entry.status == "open" or not driver.is_outcome_known(entry)):
         await driver.future_of(entry)
     if entry.failure is not None:
-        raise rebuild(entry.failure)
+        raise rebuild_error(entry.failure)
     output: Raw = entry.output
     found: dict[str, Any] = values.decode(
         await driver.value(output) if bytes(output).startswith(values.MARKED) else bytes(output)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import weft
+from tests import scale
 from weft.ports.models import CallPart, ModelMessage, ModelReply, ModelUsage, Part, TextPart
 from weft.testing import World, crash_everywhere
 
@@ -213,7 +214,7 @@ def test_without_cover_a_run_ends_before_a_child_is_started() -> None:
     assert "child_started" not in [event.kind for event in run.events]
 
 
-@pytest.mark.parametrize("name", UNTASKED)
+@pytest.mark.parametrize("name", scale.first(1, UNTASKED))
 def test_the_cover_of_a_child_run_holds_whatever_crashes(name: str) -> None:
     def scenario(world: World) -> None:
         run = play_limited(world, name)
@@ -245,3 +246,23 @@ def scenario(world: World) -> None:
 
 def test_the_budget_holds_whatever_crashes() -> None:
     assert crash_everywhere(app, scenario) > 10
+
+
+def test_most_of_a_budget_is_noted_once_and_a_person_raises_it() -> None:
+    world = World(app)
+    world.fake_model("fast", look_up(1), look_up(2), DONE)
+    run = world.start(few_calls("go"))
+    with pytest.raises(weft.RunFailed, match="budget"):
+        run.result()
+    assert [event.data["unit"] for event in run.events if event.kind == "budget_warned"] == ["calls"]
+
+    async def raise_and_retry() -> None:
+        await app.get(run.id).raise_budget(weft.Budget(calls=8), reason="go on", by="ann")
+        await app.get(run.id).retry()
+
+    world.perform(raise_and_retry)
+
+    assert run.result().output == "Done."
+    (raised,) = [event.data for event in run.events if event.kind == "budget_raised"]
+    assert (raised["added"], raised["by"], raised["reason"]) == ({"calls": 8}, "ann", "go on")
+    assert [event.kind for event in run.events].count("budget_warned") == 1

@@ -63,3 +63,14 @@ def test_an_unknown_model_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixt
     code, printed = check(tmp_path, capsys, "fasst", "")
     assert code == 1
     assert "fasst" in printed
+
+
+def test_each_agent_of_a_file_has_a_line_with_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "two_app.py"
+    begin, _, _ = APP.partition("app.agent")
+    path.write_text(f'{begin}app.agent("one", model="fast")\napp.agent("two", model="fast")\n')
+
+    assert main(["check", str(path)]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[-2:] for line in lines] == [["one", "sound"], ["two", "sound"]]

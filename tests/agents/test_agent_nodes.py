@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 import weft
+from weft.core.run.questions import STARTED_BY, STARTED_ROLES
 from weft.graphs.check import check_loaded
 from weft.graphs.load import load_graph
+from weft.runtime.orders import StartOrder
 from weft.testing import World, calls
+from weft.testing.world import SimRun
 
 JUDGE: dict[str, Any] = {
     "agent": {
@@ -226,6 +229,58 @@ def test_the_policy_takes_nodes_out_of_the_choice() -> None:
     assert taken(world) == ["small"]
 
 
+def test_the_policy_takes_nodes_out_of_the_default_way() -> None:
+    policy = {"weft": "policy/1", "rules": [{"deny": "route", "names": ["nobody"]}]}
+    node = {**JUDGE, "choose": {"of": ["big"], "otherwise": "nobody"}, "catch": [{"error": "*", "to": "refused"}]}
+    world = World(app_with(node, policy))
+    world.fake_model("fast", *[choice("no such node")] * 3)
+
+    world.run("qualify", {"company": "Acme"})
+
+    assert taken(world) == ["refused"]
+
+
+@pytest.mark.parametrize(("role", "way"), [("trainee", "small"), ("manager", "big")])
+def test_a_rule_about_a_choice_may_be_for_those_who_started_the_run(role: str, way: str) -> None:
+    policy = {"weft": "policy/1", "rules": [{"deny": "route", "names": ["big"], "to": ["role:trainee"]}]}
+    world = World(app_with({**JUDGE, "choose": {"of": ["big", "small"]}}, policy))
+    world.fake_model("fast", choice("big"), choice("small"))
+    attributes: dict[str, Any] = {STARTED_BY: "bob", STARTED_ROLES: [role]}
+
+    async def start() -> str:
+        order = StartOrder(workflow="qualify", input={"company": "Acme"}, attributes=attributes)
+        return (await world._service.start(order)).id
+
+    run_id = world.perform(start)
+    SimRun(world, run_id, lambda: world.app.get(run_id)).result()
+
+    assert taken(world) == [way]
+
+
+def test_a_registered_agent_that_chooses_gets_what_its_tools_are_bound_to() -> None:
+    app = app_with({"agent": "router", "with": {"company": "${input.company}"}, "choose": {"of": ["big", "small"]}})
+    found: list[str] = []
+
+    @app.step(effect="pure")
+    async def look(company: str) -> str:
+        found.append(company)
+        return "large"
+
+    app.agent(
+        "router",
+        model="fast",
+        prompt="Decide about ${company}.",
+        tools=[weft.tool(look, bind={"company": "${company}"})],
+    )
+    world = World(app)
+    world.fake_model("fast", calls(look={}), {"next_nodes": ["big"], "reasoning": "it is large"})
+
+    world.run("qualify", {"company": "Acme"})
+
+    assert found == ["Acme"]
+    assert taken(world) == ["big"]
+
+
 def test_a_choice_of_which_the_policy_leaves_nothing_fails() -> None:
     policy = {"weft": "policy/1", "rules": [{"deny": "route", "names": ["*"], "when": "tenant == ''"}]}
     node = {**JUDGE, "choose": {"of": ["big"]}, "catch": [{"error": "policy.denied", "to": "refused"}]}
@@ -254,6 +309,7 @@ def test_a_crash_in_the_middle_asks_nothing_twice() -> None:
         ({"agent": "nobody_knows"}, "graph.unknown_agent"),
         ({"agent": {"model": "fats"}}, "model.unknown"),
         ({"agent": {"model": "fast", "tools": ["serach"]}}, "tool.unknown"),
+        ({"agent": {"model": "fast", "options": {"model": "big"}}}, "value.bad_policy"),
     ],
 )
 def test_what_is_not_registered_is_refused_before_a_run_begins(node: dict[str, Any], code: str) -> None:

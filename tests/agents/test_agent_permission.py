@@ -153,3 +153,29 @@ def test_a_tool_may_reveal_the_secret_that_its_program_has_bound(monkeypatch: py
     assert "key" not in world.model_calls("fast")[0].tools[0].parameters["properties"]
     assert "reserved for secrets" in told(world, 2)
     assert "not permitted" in told(world, 3)
+
+
+@pytest.mark.parametrize("bridge", ["call_tool", "delegate_to_agent"])
+@pytest.mark.parametrize("rule", [{"deny": "tool"}, {"ask": "tool", "of": ["ann"]}], ids=["deny", "ask"])
+def test_a_rule_about_a_tool_that_calls_others_holds_for_what_it_calls(bridge: str, rule: dict[str, Any]) -> None:
+    app, _, post = guarded({**rule, "names": [bridge], "when": "has(args.name) || has(args.agent_type)"})
+
+    @app.workflow
+    async def publish(ctx: weft.Context, text: str) -> str:
+        return await post(text)
+
+    tools = ["search_tools", "delegate_to_agent", weft.tool(publish, approve="never")]
+    agent = app.agent("editor", model="fast", tools=tools)
+    world = World(app)
+    given = {"name": "publish", "arguments": {"text": "x"}}
+    if bridge == "delegate_to_agent":
+        given = {"agent_type": "publish", "inputs": {"text": "x"}}
+    world.fake_model("fast", calls(**{bridge: given}), "ok", calls(publish={"text": "y"}), "ok")
+    run = world.start(agent("go"))
+    if "ask" in rule:
+        run.answer("turn/~0/tools/0/approve", approved=False, by="ann")
+
+    assert run.result().output == "ok"
+    assert world.calls(post) == []
+    world.run(agent("directly"))
+    assert [call.args["text"] for call in world.calls(post)] == ["y"]

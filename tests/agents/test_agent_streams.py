@@ -53,10 +53,39 @@ def test_all_runs_below_a_root_write_to_its_stream() -> None:
     kinds = [(chunk["kind"], chunk.get("turn")) for chunk in written if chunk["run"] == child]
     assert kinds == [
         *[("call", 0), ("usage", 0)],
-        *[("result", 1), ("call", 1), ("usage", 1), ("ask", None)],
-        *[("result", 2), ("text", 2), ("usage", 2), ("end", 2)],
+        *[("result", 0), ("call", 1), ("usage", 1), ("ask", 1)],
+        *[("result", 1), ("text", 2), ("usage", 2), ("end", 2)],
     ]
     places = [chunk["place"] for chunk in written if chunk["run"] == child]
     assert places[0] == "turn/~0/model"
     assert any(chunk["text"] == "I helped." for chunk in written if chunk["kind"] == "text")
     assert {chunk["run"] for chunk in written} == {child, f"{child}.turn/~0/tools/0/helper"}
+
+
+def results_of(agent: weft.Agent[str], *answers: str) -> list[tuple[str, int]]:
+    """Let an agent look something up, with an answer of a person if it asks. Returns where its results are written."""
+    world = World(app)
+    world.fake_model("fast", calls(("look", {"n": 1}), ("look", {"n": 2})), "Done.")
+    run = world.start(agent("go"))
+    for place in answers:
+        run.answer(place, form={"amount": 1}, by="ann")
+    assert run.result().output == "Done."
+    return [(chunk["place"], chunk["turn"]) for chunk in chunks(world, run) if chunk["kind"] == "result"]
+
+
+@app.step(effect="pure")
+async def look(n: int) -> int:
+    return n
+
+
+plain = app.agent("plain", model="fast", tools=[look])
+once = app.agent("once", model="fast", tools=[look], turns=1, on_exhausted="answer")
+poor = app.agent("poor", model="fast", tools=[look], budget=weft.Budget(calls=1, of=["ann"]), on_exhausted="ask")
+
+
+def test_results_have_the_turn_and_the_place_of_their_calls_whenever_the_model_reads_them() -> None:
+    called = [("turn/~0/tools/0", 0), ("turn/~0/tools/1", 0)]
+
+    assert results_of(plain) == called
+    assert results_of(once) == called
+    assert results_of(poor, "turn/~1/budget") == called

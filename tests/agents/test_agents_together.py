@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import weft
@@ -221,16 +223,55 @@ def test_a_request_that_stays_too_long_ends_the_run() -> None:
         ({"compact": 2}, "compact=2"),
         ({"tools": ["no_such"]}, "no tool"),
         ({"tools": [object()]}, "cannot be a tool"),
-        ({"tools": "refund"}, "must be a list"),
+        ({"tools": "refund"}, r"Write tools=\['refund'\]"),
+        ({"tools": 7}, "tools=7 is not a list"),
+        ({"approvers": "role:finance"}, r"Write approvers=\['role:finance'\]"),
+        ({"approve": 7}, 'Write approve="always"'),
+        ({"system": 7}, "system=7 is not a text"),
+        ({"prompt": 7}, "prompt=7 is not a text"),
+        ({"compact": "0.8"}, "compact='0.8' is not a number"),
+        ({"result_bytes": True}, "result_bytes=True is not a whole number"),
+        ({"stream": 7}, "stream=7 is not the name of a stream"),
+        ({"options": [1]}, 'Write options={"temperature": 0}'),
+        ({"model": None}, 'Write model="fast"'),
+        ({"budget": "1 USD"}, 'Write budget=weft.Budget\\(money="2 USD"'),
         ({"approve": "args.x >"}, "args.x"),
         ({"system": "x" * 70_000}, "65,536"),
         ({"on_exhausted": "shrug"}, "on_exhausted"),
+        ({"options": {"messages": []}}, "cannot set messages"),
+        ({"options": {"tools": [{"type": "web_search"}]}}, "cannot set tools"),
+        ({"approve": "somtimes"}, "reads somtimes"),
+        ({"approve": "arg.cents > 5"}, "reads arg"),
     ],
 )
 def test_an_agent_that_cannot_be_is_refused_where_it_is_declared(options: dict[str, object], message: str) -> None:
     shop = Shop()
     with pytest.raises(weft.WeftError, match=message):
-        shop.app.agent("bad", model="fast", **options)  # type: ignore[arg-type]
+        shop.app.agent("bad", **{"model": "fast", **options})  # type: ignore[arg-type]
+
+
+def test_a_tool_that_cannot_be_is_refused_where_it_is_offered() -> None:
+    step = Shop().find_order
+    anything: Any = weft
+    for offer, message in (
+        (lambda: anything.tool(step, per_run="3"), "per_run='3'"),
+        (lambda: anything.tool(step, bind=["order_id"]), "must be a mapping"),
+        (lambda: anything.tool(step, per_run=True), "per_run=True"),
+        (lambda: anything.tool(step, touches="untrusted"), r'Write touches=\["untrusted"\]'),
+        (lambda: anything.tool(step, name=""), 'Write name="look_up"'),
+        (lambda: anything.tool(step, name=7), "name=7 is not the name of a tool"),
+        (lambda: anything.tool(step, approve=7), 'Write approve="always"'),
+        (lambda: anything.tool(step, approve="nevr"), "reads nevr"),
+        (lambda: anything.person(of="ann"), r'Write of=\["role:eng"\]'),
+        (lambda: anything.person(of=7), "of=7 is not a list"),
+        (lambda: anything.person(timeout="0s"), 'Write timeout="1d"'),
+        (lambda: anything.tool(anything.mcp("s", command=["x"]), name="t"), "s, which is several tools"),
+        (lambda: anything.tool("search_tools", name="t"), "search_tools, which is several tools"),
+        (lambda: anything.mcp("s", url="https://mcp.example", env={"A": "b"}), "env means nothing"),
+        (lambda: anything.mcp("s", command=["x"], headers={"a": "b"}), "headers means nothing"),
+    ):
+        with pytest.raises(weft.UsageError, match=message):
+            offer()
 
 
 def test_two_tools_of_one_name_are_refused() -> None:
@@ -300,6 +341,7 @@ def test_the_usage_of_a_reply_includes_runs_that_failed() -> None:
     assert reply.usage.calls == 4
 
 
+@pytest.mark.proof
 def test_the_usage_of_a_tree_is_read_once_whatever_crashes() -> None:
     app = priced()
     reader = app.agent("reader", model="fast")

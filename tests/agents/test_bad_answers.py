@@ -9,6 +9,7 @@ import pytest
 from tests.agents.model_kit import asking
 from tests.agents.scripted_server import Say, delta, http, raw, refused, stream, text, whole
 from tests.steps.http_kit import go
+from weft.agents.models.chat_answer import CALLS_READ_MAX
 from weft.agents.models.failures import ModelFailed
 from weft.steps.secrets import Secret
 
@@ -102,6 +103,7 @@ def test_garbage_nothing_and_cut_streams_are_tried_again(answer: Say) -> None:
     [
         raw(b"SSH-2.0-OpenSSH_9.6\r\n\r\n"),
         raw(b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"),
+        raw(b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n"),
     ],
 )
 def test_a_server_that_is_no_api_is_asked_once(answer: Say) -> None:
@@ -123,6 +125,26 @@ def test_ten_megabytes_are_not_read_to_the_end(answer: Say) -> None:
     assert failed.code == "model.unavailable"
     assert failed.in_doubt, "the provider bills what it said"
     assert "x" * 100 not in str(failed)
+
+
+CALLS = [{"index": n, "id": f"c{n}", "function": {"name": "f", "arguments": "{}"}} for n in range(CALLS_READ_MAX + 1)]
+ITEMS = [{"type": "function_call", "call_id": call["id"], "name": "f", "arguments": "{}"} for call in CALLS]
+
+
+@pytest.mark.parametrize(
+    ("api", "answer"),
+    [
+        ("chat", whole({"choices": [{"message": {"tool_calls": CALLS}}]})),
+        ("chat", stream(*(delta(tool_calls=[call]) for call in CALLS))),
+        ("responses", whole({"status": "completed", "output": ITEMS})),
+        ("responses", stream(*({"type": "response.output_item.added", "item": item} for item in ITEMS))),
+    ],
+)
+def test_an_answer_with_thousands_of_calls_is_garbage(api: str, answer: Say) -> None:
+    failed = failure_of(answer, api=api)
+
+    assert (failed.code, failed.in_doubt) == ("model.unavailable", True)
+    assert "more than 1,000 tool calls" in str(failed)
 
 
 def test_a_model_that_answers_for_ever_is_given_up_in_time() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -140,6 +141,29 @@ def test_a_tool_that_fails_or_gives_too_much_is_told_and_the_agent_goes_on(tool:
     assert len(told(world, 1)) < 4_000
 
 
+@pytest.mark.parametrize("on_unknown", ["fail", "tell"])
+def test_a_tool_that_acted_is_not_told_as_failed_if_its_result_cannot_be_kept(on_unknown: Any) -> None:
+    app = weft.App()
+    app.model("fast", url="http://127.0.0.1:9/v1")
+
+    @app.step(effect="irreversible")
+    async def pay() -> str:
+        return "paid\0"
+
+    agent = app.agent("payer", model="fast", tools=[weft.tool(pay, approve="never", on_unknown=on_unknown)])
+    world = World(app)
+    world.fake_model("fast", calls(pay={}), "ok")
+
+    if on_unknown == "tell":
+        assert world.run(agent("go")).output == "ok"
+        assert "do not repeat" in told(world, 1)
+    else:
+        with pytest.raises(weft.RunFailed) as failed:
+            world.run(agent("go"))
+        assert failed.value.failure.code == "step.outcome_unknown"
+    assert len(world.calls(pay)) == 1
+
+
 def test_a_failure_ends_the_run_if_the_program_says_so() -> None:
     app = weft.App()
     app.model("fast", url="http://127.0.0.1:9/v1")
@@ -246,3 +270,15 @@ def test_64_tools_can_be_offered_beside_read_result() -> None:
     assert len(world.model_calls("fast")[0].tools) == 65
     with pytest.raises(weft.LimitExceeded, match="65 tools"):
         app.agent("more", model="fast", tools=tools)
+
+
+def test_a_run_asks_at_most_32_questions_at_once() -> None:
+    shop = Shop(width=64, repairs=9)
+    world = World(shop.app)
+    world.fake_model("fast", calls(*[("refund", {"order_id": f"o-{n}", "cents": n}) for n in range(40)]), "Done.")
+    run = world.start(shop.support("go"))
+
+    assert len(run.waiting_for()) == 32
+    for wait in run.waiting_for():
+        run.answer(wait.location, approved=False, by="fin")
+    assert run.result().output == "Done."

@@ -1,4 +1,4 @@
-"""A sample of the random worlds of the ledger, on every store; ``make soak`` plays 20,000."""
+"""A sample of the random worlds of the ledger, on every store; ``make soak`` plays 20,000 on each."""
 
 import asyncio
 from pathlib import Path

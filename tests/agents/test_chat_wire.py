@@ -87,6 +87,24 @@ def test_calls_without_numbers_are_told_apart_by_their_ids() -> None:
     assert reply.finish == "calls"
 
 
+def test_fields_of_a_provider_that_come_in_pieces_are_kept_whole() -> None:
+    reply, _ = reply_to(
+        stream(
+            delta(reasoning_content="Let ", steps=[1], seal=1),
+            delta(reasoning_content="me see.", steps=[2], seal={"a": 2}),
+            delta(tool_calls=[{"index": 3, "id": "a", "sig": "x", "function": {"name": "f", "arguments": "{}"}}]),
+            delta(tool_calls=[{"index": 3, "sig": "y"}]),
+            {"choices": [{"delta": {}, "finish_reason": "stop"}]},
+        )
+    )
+
+    (opaque,) = (part for part in reply.message.parts if isinstance(part, OpaquePart))
+    assert msgspec.json.decode(opaque.data) == {
+        "message": {"reasoning_content": "Let me see.", "steps": [1, 2], "seal": {"a": 2}},
+        "calls": {"0": {"sig": "xy"}},
+    }
+
+
 @pytest.mark.parametrize(
     ("finish", "more", "meaning"),
     [
@@ -130,6 +148,20 @@ def test_the_old_name_of_the_limit_is_kept_if_an_option_has_it() -> None:
 
     assert asked.sent["max_tokens"] == 100
     assert "max_completion_tokens" not in asked.sent
+
+
+def test_options_of_an_older_run_change_neither_the_model_nor_its_limit() -> None:
+    async def scenario() -> None:
+        async with asking(text("ok")) as asked:
+            options = {"model": "big", "messages": [], "max_tokens": 10**6, "max_completion_tokens": 10**6}
+            await asked.complete(options={**options, "temperature": 0})
+
+            sent = asked.sent
+            assert (sent["model"], sent["max_tokens"], sent["temperature"]) == (asked.alias.model, 4_096, 0)
+            assert "max_completion_tokens" not in sent
+            assert len(sent["messages"]) > 0
+
+    go(scenario())
 
 
 def test_tools_are_sent_by_name_so_that_caches_of_prefixes_hold() -> None:
@@ -289,6 +321,16 @@ def test_what_was_written_before_is_sent_again_as_it_was() -> None:
             again = go(chat_request(alias, request, no_files, written))
             assert msgspec.json.encode(again) == msgspec.json.encode(plain)
     assert written.write("fast", said) is written.write("fast", said)
+
+
+def test_what_was_written_of_a_message_is_gone_with_it() -> None:
+    before = WrittenMessages()
+    kept = ModelMessage(role="user", parts=(TextPart("Hello."),))
+    for number in range(10):
+        before.write("fast", ModelMessage(role="user", parts=(TextPart(str(number)),)))
+        before.write("fast", kept)
+
+    assert len(before) == 1, "a conversation that was shortened takes no more memory than what is left of it"
 
 
 def test_what_was_written_takes_no_more_memory_than_its_json() -> None:

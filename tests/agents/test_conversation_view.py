@@ -132,6 +132,31 @@ def test_a_run_that_is_no_agent_has_none() -> None:
         view(world, shop.app, run.id)
 
 
+def test_a_workflow_names_the_agents_that_it_asked() -> None:
+    shop = Shop()
+
+    @shop.app.workflow
+    async def other() -> int:
+        return 1
+
+    @shop.app.workflow
+    async def desk() -> int:
+        await shop.support("Hi")
+        await shop.support("Hi again")
+        return await other()
+
+    world = World(shop.app)
+    world.fake_model("fast", "Hello.", "Hello again.")
+    run = world.start(desk(), id="desk-1")
+    run.result()
+
+    with pytest.raises(weft.NotFound, match="the agents that it asked have conversations") as refused:
+        view(world, shop.app, run.id)
+    asked = [line.split()[2] for line in refused.value.hint.splitlines()]
+    assert len(asked) == 2
+    assert [view(world, shop.app, child).prompt for child in asked] == ["Hi again", "Hi"]
+
+
 def shop_at(url: str, store: str) -> tuple[weft.App, weft.Agent[str]]:
     app = weft.App(store)
     app.model("fast", url=url)

@@ -11,6 +11,7 @@ import weft
 from tests.agents.model_kit import asking, user
 from tests.agents.model_workflow import ask
 from tests.agents.scripted_server import refused
+from tests.agents.test_conversation_view import view
 from tests.agents.test_fake_models import said
 from tests.steps.http_kit import go
 from weft.core.ids import Millis
@@ -18,7 +19,7 @@ from weft.observe.explanation import Explanation
 from weft.ports.models import ModelRequest
 from weft.runtime.held_models import SPREAD_MS, HeldModels
 from weft.stores.memory import MemoryStore
-from weft.testing import World, crash_everywhere
+from weft.testing import World, calls, crash_everywhere
 from weft.testing.world import SimRun
 
 app = weft.App()
@@ -28,6 +29,7 @@ app.model("spare", url="http://127.0.0.1:9/v1", fallback=["wide"])
 app.model("wide", url="http://127.0.0.1:9/v1")
 
 helper = app.agent("helper", model="spare")
+asker = app.agent("asker", model="spare", tools=[weft.person(of=["ann"])])
 
 WAIT = weft.ModelFailed("busy", is_transient=True, retry_after_ms=60_000)
 
@@ -80,6 +82,25 @@ def test_an_agent_whose_model_is_held_asks_the_fallback_and_later_the_first_agai
 
     world.advance("2m")
     assert world.run(helper("hello")).output == "again"
+
+
+def test_explain_and_the_conversation_say_why_the_fallback_answered() -> None:
+    world = World(app)
+    world.fake_model("spare", weft.ModelFailed("no quota", status=429), "again")
+    world.fake_model("wide", calls(ask_person={"question": "Which?"}))
+    run = world.start(asker("hello"))
+    assert len(run.waiting_for()) == 1
+
+    why = "spare did not answer (no quota), so wide was asked"
+    explanation = explained(world, run)
+    assert explanation.path == [f"turn 0: {why}"]
+    assert f"turn 0: {why}" in str(explanation)
+    assert [str(passed) for passed in view(world, app, run.id).turns[0].passed_models] == [why]
+
+    run.answer(run.waiting_for()[0].location, form={"answer": "That."}, by="ann")
+    assert run.result().output == "again"
+    turns = view(world, app, run.id).turns
+    assert [len(turn.passed_models) for turn in turns] == [1, 0]
 
 
 def test_a_hold_concerns_no_other_model() -> None:

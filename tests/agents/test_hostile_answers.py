@@ -13,8 +13,9 @@ from tests import scale
 from tests.agents.model_kit import asking, user
 from tests.agents.scripted_server import text, tool_calls
 from tests.steps.http_kit import go
+from weft.authoring.agents.outputs import cut_json
 from weft.ports.models import CallPart, ModelMessage, ModelReply, ModelRequest, ModelUsage, Part, TextPart
-from weft.testing import World
+from weft.testing import World, calls
 
 DEEP = "[" * 300 + "]" * 300
 GARBAGE = {
@@ -68,6 +69,27 @@ def test_garbage_ends_in_an_output_or_as_a_failure_of_the_agent(supports: list[s
         except weft.RunFailed as failed:
             assert failed.failure.code.startswith("agent."), failed.failure  # noqa: PT017 - either end is right
         assert world.calls(look) == []
+
+
+def test_a_fence_with_line_breaks_for_ever_is_read_in_linear_time() -> None:
+    assert cut_json("```json" + "\n" * 1_000_000) is None
+    assert cut_json('Sure:\n```json \r\n\n{"n": 1}\n```\nBye.') == b'{"n": 1}'
+
+
+def test_a_misfit_of_megabytes_is_not_told_back_with_all_of_it() -> None:
+    app = weft.App()
+    app.model("m", url="http://127.0.0.1:9/v1")
+
+    @app.step(effect="pure")
+    async def add(numbers: list[int]) -> int:
+        return sum(numbers)
+
+    agent = app.agent("a", model="m", output=list[int], tools=[add])
+    world = World(app)
+    world.fake_model("m", ["x" * 100_000] * 12, calls(add={"numbers": ["x" * 3_000] * 12}), [1])
+
+    assert world.run(agent("go")).output == [1]
+    assert all(len(call.messages[-1].text) < 10_000 for call in world.model_calls("m"))
 
 
 def test_an_answer_that_is_nested_too_deeply_is_told_back() -> None:

@@ -327,3 +327,32 @@ def test_a_rejected_request_ends_the_run() -> None:
     with pytest.raises(weft.RunFailed) as failed:
         world.run(shop.support("Hello?"))
     assert failed.value.failure.code == "model.rejected"
+
+
+@pytest.mark.parametrize("end", ["fails", "is cancelled"])
+def test_what_tools_did_is_undone_newest_first(end: str) -> None:
+    app = weft.App()
+    app.model("fast", url="http://127.0.0.1:9/v1")
+    undone: list[str] = []
+
+    @app.step(effect="idempotent")
+    async def book(what: str) -> str:
+        return what
+
+    @book.undo
+    async def unbook(what: str) -> None:
+        undone.append(what)
+
+    agent = app.agent("traveller", model="fast", tools=[book, weft.person(of=["ann"])], turns=3)
+    asks = calls(ask_person={"question": "Which hotel?"})
+    last = weft.ModelFailed("no", code="model.rejected") if end == "fails" else asks
+    world = World(app)
+    world.fake_model("fast", calls(book={"what": "flight"}), calls(book={"what": "hotel"}), last)
+    run = world.start(agent("go"))
+    if end == "is cancelled":
+        assert [wait.location for wait in run.waiting_for()] == ["turn/~2/tools/0/ask_person"]
+        world.perform(lambda: app.get(run.id).cancel("no"))
+    with pytest.raises(weft.RunFailed if end == "fails" else weft.RunCancelled):
+        run.result()
+
+    assert undone == ["hotel", "flight"]

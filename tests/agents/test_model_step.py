@@ -217,3 +217,19 @@ def test_an_answer_that_was_cut_short_is_not_kept() -> None:
             assert (await asked.perform(add=written(user("a"))))["text"] == "one"
 
     go(scenario())
+
+
+def test_a_stream_that_cannot_be_written_costs_no_answer() -> None:
+    def is_full(*_: object, **__: object) -> None:
+        raise LimitExceeded("The stream grows faster than the store can write it.")
+
+    async def scenario() -> None:
+        async with asking(text("Found.")) as asked:
+            full = Task(key="uid/1", attempt=1, run_id="r", step="weft.model", emit=is_full, spend=_spend)
+            token = CURRENT_TASK.set(lambda: full)
+            try:
+                assert (await asked.perform(add=written(user("Find it.")), stream="agent"))["text"] == "Found."
+            finally:
+                CURRENT_TASK.reset(token)
+
+    go(scenario())

@@ -13,7 +13,7 @@ from weft.agents.policy.verdicts import PolicyVerdict
 from weft.agents.spec import AgentSpec
 from weft.agents.tools.spec import ToolSpec
 from weft.authoring.agents.approval import WantedCall, needs_approval
-from weft.authoring.agents.operations import here
+from weft.authoring.agents.operations import loop_scope
 from weft.authoring.agents.permission import RunPolicy
 from weft.ports.models import TextPart
 from weft.testing import World, calls
@@ -103,8 +103,8 @@ def test_a_policy_reads_such_texts() -> None:
 
     @app.workflow
     async def ask(ctx: weft.Context) -> list[str]:
-        policy = RunPolicy(here().driver.program.service, "agent", ())
+        policy = RunPolicy(loop_scope().driver.program.service, "agent")
         given: list[str] = [Words("red"), Words("blue")]
-        return [(await policy.verdict("tool", "paint", {"colour": one})).permission for one in given]
+        return [(await policy.tool_verdict("paint", {"colour": one})).permission for one in given]
 
     assert World(app).run(ask()) == ["deny", "allow"]

@@ -111,6 +111,7 @@ def test_steps_that_code_calls_itself_are_no_calls_of_tools() -> None:
     assert used(world, run)["tool:refund"] == (0, 0)
 
 
+@pytest.mark.proof
 def test_the_budget_of_the_root_holds_whatever_crashes_below() -> None:
     def scenario(world: World) -> None:
         run = play(world, "clerk")

@@ -40,7 +40,7 @@ def make_site(app: weft.App) -> flask.Flask:
 def address() -> Iterator[str]:
     app = make_shop("memory://")
     server = make_server("127.0.0.1", 0, make_site(app), threaded=True)
-    serving = threading.Thread(target=server.serve_forever)
+    serving = threading.Thread(target=server.serve_forever, args=(0.01,))
     serving.start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()

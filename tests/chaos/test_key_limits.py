@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import servers
+from tests import scale, servers
 from tests.chaos.limited_host import limited_app
 from tests.crash.hosting import QUICK, hosting
 from weft.stores import open_store
@@ -20,7 +20,7 @@ def lines_of(folder: Path) -> list[list[str]]:
     return sorted(line.split() for file in folder.glob("*.txt") for line in file.read_text().splitlines())
 
 
-@pytest.mark.parametrize("store", ["postgres", "sqlite"])
+@pytest.mark.parametrize("store", scale.first(1, ["postgres", "sqlite"]))
 def test_the_places_of_a_killed_host_come_back(store: str, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/weft.db"
     if store == "postgres":

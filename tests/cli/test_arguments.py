@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import pytest
 
-from weft.cli.arguments import keep_text, pairs, read_arguments
-from weft.cli.questions import form_of
+from weft.cli.arguments import keep_text, read_arguments, split_pairs
+from weft.cli.questions import read_form_option
 from weft.errors import UsageError
 from weft.runtime.typed_words import parse_by_codec, parse_word, reader_for_schema, reader_for_signature
 from weft.steps.codec import Codec
@@ -64,7 +64,7 @@ def test_a_reference_in_a_schema_is_followed() -> None:
 
 
 def test_a_value_may_contain_an_equals_sign() -> None:
-    assert pairs(["query=a=b", "empty="]) == {"query": "a=b", "empty": ""}
+    assert split_pairs(["query=a=b", "empty="]) == {"query": "a=b", "empty": ""}
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_value_may_contain_an_equals_sign() -> None:
 )
 def test_words_that_name_nothing_are_refused(words: list[str], problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
-        pairs(words)
+        split_pairs(words)
 
 
 def test_what_is_typed_goes_over_what_the_file_says(tmp_path: Path) -> None:
@@ -126,9 +126,9 @@ FORM = {
     ],
 )
 def test_a_form_is_read_as_its_schema_wants_it(words: list[str], expected: object) -> None:
-    assert form_of(words, FORM) == expected
+    assert read_form_option(words, FORM) == expected
 
 
 def test_a_form_that_is_neither_json_nor_fields_is_refused() -> None:
     with pytest.raises(UsageError, match="neither JSON nor KEY=VALUE"):
-        form_of(["dhl"], FORM)
+        read_form_option(["dhl"], FORM)

@@ -50,6 +50,7 @@ def test_a_large_value_is_in_the_backup(weft: Weft, folder: Path) -> None:
     assert shown["result"] == "x" * 100_000
 
 
+@pytest.mark.proof
 def test_hosts_write_while_the_backup_is_made_and_the_restored_run_goes_on(waiting: Weft, folder: Path) -> None:
     with hosting(folder):
         waiting("start", "patient", "--id", "p-2")
@@ -102,6 +103,7 @@ def test_a_store_that_is_open_is_not_restored_over(waiting: Weft, folder: Path) 
         assert not (folder / "weft.db").exists()
 
 
+@pytest.mark.proof
 def test_an_old_host_cannot_write_to_the_restored_store(waiting: Weft, folder: Path) -> None:
     """A host that was frozen while its store was lost and restored at the same path."""
     waiting("backup", "safe.db")

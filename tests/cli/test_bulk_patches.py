@@ -43,6 +43,10 @@ def test_many_runs_are_patched_and_that_is_undone(weft: Weft, folder: Path) -> N
 
     assert counted.code == 0
     assert counted.out.startswith("patch: 2 runs, 2 would apply, 0 refused.")
+    (folder / "nothing.yaml").write_text("ops: []")
+    nothing = weft("patch", "l-0", "nothing.yaml")
+    assert (nothing.code, nothing.out) == (0, "l-0 is already as this patch would leave it, so nothing was changed\n")
+    assert "0 would apply, 2 already so" in weft("patch", "nothing.yaml", "--workflow", "leads", "--apply").out
     done = document(weft, "patch", "l-0", "l-1", "patch.yaml", "--apply", "--reason", "more")
     assert host_until_done(weft, done["run"])["applied"] == 2
     assert len(document(weft, "show", "l-0", "--versions")["versions"]) == 2

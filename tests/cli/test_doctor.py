@@ -190,7 +190,8 @@ def test_a_network_file_system(over: Weft, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_file_system_is_that_of_the_longest_mount(tmp_path: Path) -> None:
     mounts = tmp_path / "mounts"
-    mounts.write_text(f"root / ext4 rw 0 0\nserver:/x {tmp_path} nfs4 rw 0 0\ntmpfs {tmp_path}/a\\040b tmpfs rw 0 0\n")
+    place = str(tmp_path).replace(" ", r"\040")
+    mounts.write_text(f"root / ext4 rw 0 0\nserver:/x {place} nfs4 rw 0 0\ntmpfs {place}/a\\040b tmpfs rw 0 0\n")
     (tmp_path / "a b").mkdir()
     assert store_checks.file_system_of(tmp_path, mounts) == "nfs4"
     assert store_checks.file_system_of(tmp_path / "a b", mounts) == "tmpfs"

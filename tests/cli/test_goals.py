@@ -245,6 +245,16 @@ def test_a_plan_is_frozen_into_a_graph_that_any_host_of_its_steps_runs(steps: We
     assert (shown["status"], shown["result"]) == ("completed", {"sent": "to eve@example.com"})
 
 
+@pytest.mark.parametrize("name", ["noting", "outer"])
+def test_a_plan_is_not_frozen_under_the_name_of_a_workflow_of_the_app(steps: Weft, name: str) -> None:
+    said = steps("plan", "send", "--given", "user", "--freeze", name, "--app", "goals.py")
+
+    assert said.code == 2
+    assert f'"{name}" is the name of a workflow that is not a graph' in said.err
+    listed: Any = steps("workflows", "--json").json()
+    assert listed["workflows"] == []
+
+
 def test_what_cannot_be_frozen_says_why(steps: Weft, folder: Path) -> None:
     (folder / "more.yaml").write_text("steps: {a: {step: a, needs: {email: {match: value != ''}}}}")
     steps("steps", "register", "more.yaml")

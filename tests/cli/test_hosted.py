@@ -66,6 +66,23 @@ def test_an_argument_that_no_host_takes_is_refused_before_anything_is_written(ho
     assert hosted("schedule", "next", "h").code != 0
 
 
+def test_an_argument_of_a_type_that_no_host_takes_is_refused_before_anything_is_written(hosted: Weft) -> None:
+    assert hosted("start", "order", "order_id=o", "n=2", "--id", "type-1").code == 0
+    for words in (
+        ("start", "order", "--id", "type-2", "order_id=o"),
+        ("schedule", "add", "h", "order", "--every", "1d", "order_id=o"),
+    ):
+        said = hosted(*words, "n=many")
+        assert said.code != 0
+        assert 'order does not take this input: "n" must be integer.' in said.err
+    said = hosted("fork", "type-1", "--input", "n=many", "--id", "type-2")
+    assert said.code != 0
+    assert '"n" must be integer' in said.err
+    assert hosted("show", "type-2").code != 0
+    assert hosted("schedule", "next", "h").code != 0
+    assert hosted("fork", "type-1", "--input", "n=3", "--id", "type-3").code == 0
+
+
 def test_a_start_without_an_argument_that_every_host_needs_is_refused_before_anything_is_written(hosted: Weft) -> None:
     for words in (("start", "hello", "--id", "h-2"), ("schedule", "add", "h", "hello", "--every", "1d")):
         said = hosted(*words)

@@ -13,6 +13,7 @@ import pytest
 from tests.cli.conftest import Weft
 
 
+@pytest.mark.proof
 def test_a_new_project_runs_and_its_tests_pass(weft: Weft, folder: Path, executable: str) -> None:
     said = weft("init", "shop")
     assert said.code == 0, said.err

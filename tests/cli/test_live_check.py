@@ -22,6 +22,17 @@ def test_open_runs_are_checked_against_the_file(waiting: Weft, folder: Path) -> 
     assert (group["verdict"], group["place"]) == ("unvisited", "quote")
 
 
+def test_a_run_that_would_stop_is_named_once(waiting: Weft, folder: Path) -> None:
+    (folder / "other.py").write_text(
+        APP.replace('await ctx.receive("quote", int)', 'int(await ctx.ask("quote", title="?"))')
+    )
+
+    said = waiting("check", "other.py", "--live")
+
+    assert said.code == 1
+    assert "\np-1 stopped for you: at `quote`" in said.out
+
+
 def test_what_is_not_hosted_fails_the_check(waiting: Weft, folder: Path) -> None:
     (folder / "later.py").write_text(APP.replace("async def patient(", "async def impatient("))
 
@@ -56,6 +67,7 @@ async def patient_2(ctx: weft.Context, who: str = "you") -> str:
     assert said.code == 1
     assert "diverges" in said.out
     assert "weft fork p-1 --before quote --to 2" in " ".join(said.out.split())
+    assert "it has a receive, and the code asks for an ask" in " ".join(said.out.split())
     bundle = "live/patient-1-diverges-quote.zip"
     assert f"p-1 is in {bundle}" in said.out
     assert waiting("replay", bundle, "--app", "later.py").code == 0

@@ -97,6 +97,8 @@ def test_a_list_goes_on_where_its_page_ended(over: Weft) -> None:
         (["--limit", "5000"], "at most 1,000"),
         (["--url", "memory://"], "this command cannot read it"),
         (["--url", "mysql://x/y"], "is not the URL of a store"),
+        (["--url", "postgress://ann:hunter2@db/x"], "'postgress://ann:***@db/x' is not the URL"),
+        (["--url", "htps://weft.example.com"], "also take a server"),
         (["--url", "weft.db"], "is not the URL of a store"),
     ],
 )
@@ -307,6 +309,7 @@ def test_a_pending_run_is_shown_without_a_version(weft: Weft) -> None:
     shown = weft("show", "h-1").out
 
     assert "\nhello, created " in shown
+    assert weft("show", "h-1", "--svg").err.startswith("weft: h-1 has no picture before a host takes it up.")
 
 
 def test_what_could_not_be_undone_of_a_cancelled_run_is_told(weft: Weft, folder: Path) -> None:

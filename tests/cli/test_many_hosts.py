@@ -14,7 +14,7 @@ from tests.cli.conftest import Weft
 from weft.core.ids import HostId, Millis, RunId, RunUid
 from weft.ports.new_run import NewRun
 from weft.ports.tasks import KeyLimit
-from weft.stores import open_store, shown_url
+from weft.stores import open_store, url_without_password
 from weft.stores.postgres.schema import MIGRATIONS
 from weft.stores.sqlite.schema import FILES
 
@@ -154,7 +154,7 @@ def test_what_is_no_limit_is_refused(weft: Weft, words: list[str], says: str) ->
 
 
 def test_a_password_is_shown_nowhere() -> None:
-    assert shown_url("postgresql://shop:secret@db/x?a=1") == "postgresql://shop:***@db/x?a=1"
-    assert shown_url("postgresql://shop@db/x") == "postgresql://shop@db/x"
-    assert shown_url("sqlite:///weft.db") == "sqlite:///weft.db"
-    assert "secret" not in shown_url("postgresql://shop:secret@[db/x")
+    assert url_without_password("postgresql://shop:secret@db/x?a=1") == "postgresql://shop:***@db/x?a=1"
+    assert url_without_password("postgresql://shop@db/x") == "postgresql://shop@db/x"
+    assert url_without_password("sqlite:///weft.db") == "sqlite:///weft.db"
+    assert "secret" not in url_without_password("postgresql://shop:secret@[db/x")

@@ -140,6 +140,7 @@ def test_a_sleeping_run_goes_on_by_itself_only_if_somebody_hosts_it(
     assert "No process hosts sleeper now." in explained
 
 
+@pytest.mark.proof
 def test_without_a_terminal_there_is_a_line_now_and_then(app: Path) -> None:
     running = subprocess.Popen(
         [WEFT, "run", "many.py", "many", "--id", "m-1"],

@@ -44,6 +44,9 @@ def test_the_next_times_are_shown_in_both_zones(scheduled: Weft) -> None:
     assert "comes twice" in said
     document: Any = scheduled("schedule", "next", "nightly", "-n", "2", "--json").json()
     assert len(document["times"]) == 2
+    said = scheduled("schedule", "next", "nightly", "-n", "0")
+    assert said.code != 0
+    assert "0 is not a number of nominal times" in said.err
 
 
 def test_a_trigger_is_kept_for_the_next_host(scheduled: Weft) -> None:
@@ -67,8 +70,9 @@ def test_it_is_paused_resumed_and_removed(scheduled: Weft) -> None:
     assert scheduled("schedule", "remove", "nightly").code == 0
     host_it(scheduled)
     assert scheduled("schedule", "list", "--json").json()["schedules"] == []  # type: ignore[index]
-    for action in ("pause", "resume", "remove", "trigger"):
-        again = scheduled("schedule", action, "nightly")
+    never = ["--from", "2026-01-01", "--to", "2026-01-01"]
+    for action in ("pause", "resume", "remove", "trigger", "next", "backfill"):
+        again = scheduled("schedule", action, "nightly", *(never if action == "backfill" else ()))
         assert (again.code, "There is no schedule 'nightly': it was removed." in again.err) == (1, True), again.err
 
 

@@ -27,7 +27,7 @@ class Store:
         """Host an app. ``dies``: it is gone at the end of the block without a word."""
         store, clock = self.memory.share(), LoopClock()
         catalogue = app.catalogue()
-        about = describe_process(catalogue.programs(), [], catalogue.style_of, catalogue.steps())
+        about = describe_process(catalogue.programs(), [], catalogue.style_of, catalogue.described_steps())
         given = Surroundings(
             store=store,
             clock=clock,

@@ -8,7 +8,7 @@ import pytest
 import weft
 from tests.code.desk import Desk
 from weft.core import events as e
-from weft.core.code.locations import check_name, compact, readable
+from weft.core.code.locations import check_name, compact_path, readable_path
 
 
 @pytest.mark.parametrize(
@@ -26,8 +26,8 @@ from weft.core.code.locations import check_name, compact, readable
 def test_a_place_is_a_list_of_small_numbers_in_the_log_and_comes_back(place: str, path: list[int]) -> None:
     names = ["~", "&"]
     add: list[str] = []
-    assert compact(place, {name: i for i, name in enumerate(names)}, add) == path
-    assert readable(path, [*names, *add]) == place
+    assert compact_path(place, {name: i for i, name in enumerate(names)}, add) == path
+    assert readable_path(path, [*names, *add]) == place
 
 
 @pytest.mark.parametrize("name", ["a", "a b", "ümläut", "a!b", "a:0", "a.b", "x" * 200, "日本"])

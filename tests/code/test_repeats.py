@@ -153,6 +153,19 @@ def test_a_cancelled_run_closes_the_question() -> None:
     assert desk.state().parked == {}
 
 
+def test_an_approval_of_work_to_which_the_run_never_came_is_refused() -> None:
+    shop, desk = failed("charge")
+
+    async def scene() -> None:
+        run = shop.app.get("run")
+        with pytest.raises(weft.Refused, match="the run never came to a step chrage"):
+            await run.retry(approved=["charge", "chrage"])
+
+    desk.play(scene)
+    assert desk.state().status == "failed"
+    assert shop.performed("charge") == [1]
+
+
 def test_an_approval_given_beforehand_is_recorded_and_used_once() -> None:
     shop, desk = failed("charge")
 

@@ -346,11 +346,13 @@ def test_a_cancelled_batch_never_runs() -> None:
 # --- keys and bad input -----------------------------------------------------------------------------------------------
 
 
-def test_a_key_may_be_a_function_of_the_arguments() -> None:
-    app, sync = shop(singleton=weft.Singleton(lambda customer, n: customer.lower()))
+def test_a_key_may_be_a_function_of_the_arguments_and_is_called_once_for_each_start() -> None:
+    asked: list[str] = []
+    app, sync = shop(singleton=weft.Singleton(lambda customer, n: asked.append(customer) or customer.lower()))
     world = World(app)
 
     assert world.start(sync("ann")).id == world.start(sync("ANN")).id
+    assert asked == ["ann", "ANN"]
 
 
 def test_a_key_reads_the_defaults_of_arguments_that_were_left_out() -> None:

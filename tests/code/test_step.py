@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 import weft
 from tests.code.desk import Desk
 from tests.code.timeless import calm
@@ -210,6 +212,34 @@ def test_a_step_that_times_out_for_good_raises_timed_out() -> None:
     assert seen[0].startswith("StepTimedOut slow slow timed out")
 
 
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_timeout_error_that_a_body_raises_is_its_own_unless_its_time_is_up(is_late: bool) -> None:
+    app = weft.App("memory://")
+
+    @app.step(timeout="2s", effect="irreversible")
+    async def ask_elsewhere() -> None:
+        async with asyncio.timeout(3600 if is_late else 1):
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                if is_late:
+                    raise TimeoutError from None
+                raise
+
+    @app.workflow
+    async def flow() -> str:
+        try:
+            await ask_elsewhere()
+        except weft.OutcomeUnknown as unknown:
+            return f"unknown: {unknown.failure.message}"
+        except weft.StepFailed as failed:
+            return f"{failed.failure.type}: {failed.failure.message}"
+        return "?"
+
+    found = "unknown: ask_elsewhere took longer than 2000 ms" if is_late else "TimeoutError: "
+    assert Desk(app).run(flow()) == found
+
+
 def test_an_irreversible_step_that_fails_is_not_tried_again() -> None:
     app = weft.App("memory://")
     attempts: list[int] = []
@@ -247,6 +277,25 @@ def test_an_irreversible_step_that_times_out_has_an_unknown_outcome() -> None:
 
     assert Desk(app).run(flow()) == "step.outcome_unknown"
     assert attempts == [1]
+
+
+@pytest.mark.parametrize("result", [{1, 2}, "a\0b", "x" * 17_000_000], ids=["set", "nul", "large"])
+def test_an_irreversible_step_whose_result_cannot_be_kept_has_an_unknown_outcome(result: object) -> None:
+    app = weft.App("memory://")
+
+    @app.step(effect="irreversible")
+    async def wire() -> object:
+        return result
+
+    @app.workflow
+    async def flow() -> str:
+        try:
+            await wire()
+        except weft.OutcomeUnknown as unknown:
+            return unknown.failure.message
+        return "?"
+
+    assert "wire returned" in Desk(app).run(flow())
 
 
 def test_an_irreversible_step_whose_process_died_is_never_performed_twice() -> None:

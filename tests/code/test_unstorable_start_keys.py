@@ -10,6 +10,13 @@ import weft
 from weft.testing import World
 
 
+class Leaving(str):
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        raise SystemExit
+
+
 class Unreadable(Exception):
     def __str__(self) -> str:
         raise RuntimeError("no text")
@@ -32,3 +39,27 @@ def test_a_function_that_gives_no_storable_key_starts_nothing(given: Any) -> Non
     with pytest.raises(weft.BadValue) as refused:
         world.start(sync("ann"))
     assert refused.value.code == "start.bad_key"
+
+
+def test_a_key_of_a_class_that_ends_the_program_when_it_is_read_is_its_text() -> None:
+    app = weft.App("memory://")
+
+    @app.workflow(singleton=weft.Singleton(lambda customer: Leaving(f"c-{customer}")))
+    async def sync(ctx: weft.Context, customer: str) -> str:
+        return await ctx.receive("go", str)
+
+    world = World(app)
+    assert world.start(sync("ann")).id == world.start(sync("ann")).id
+
+
+def test_a_function_that_raises_without_a_message_is_named() -> None:
+    app = weft.App("memory://")
+
+    def key(customer: str) -> str:
+        raise KeyboardInterrupt
+
+    @app.workflow(singleton=weft.Singleton(key))
+    async def sync(ctx: weft.Context, customer: str) -> None: ...
+
+    with pytest.raises(weft.BadValue, match=r"its key raised KeyboardInterrupt\. Give"):
+        World(app).start(sync("ann"))

@@ -14,7 +14,7 @@ from tests import scale
 from weft.conditions import BadExpression, EvaluationFailed, compile_condition
 from weft.conditions.budget import Evaluation
 from weft.conditions.cel.values import MISSING
-from weft.conditions.jsonpaths import compile_jsonpath, split_simple_path
+from weft.conditions.jsonpaths import compile_jsonpath, split_simple_jsonpath
 
 STORE: dict[str, Any] = {
     "books": [
@@ -105,10 +105,10 @@ def test_what_the_library_gets_wrong_is_right() -> None:
 
 
 def test_a_split_simple_path_needs_no_library() -> None:
-    assert split_simple_path("$.a.b[0]['c d'][\"e\"][-1]") == ("a", "b", 0, "c d", "e", -1)
-    assert split_simple_path("$") == ()
+    assert split_simple_jsonpath("$.a.b[0]['c d'][\"e\"][-1]") == ("a", "b", 0, "c d", "e", -1)
+    assert split_simple_jsonpath("$") == ()
     for path in ("$..a", "$.a[*]", "$.a[?@.b]", "a.b", "$.a[0:1]", "$.", "$['a\\'b']"):
-        assert split_simple_path(path) is None
+        assert split_simple_jsonpath(path) is None
 
 
 def verdict(output: Any, **spec: Any) -> bool:

@@ -51,7 +51,7 @@ class KeptPostgres(PostgresStore):
         if self._parts is None:
             await super().open()
         else:
-            self._bind()
+            self._bind_parts()
 
     async def close(self) -> None:
         """Stay connected."""

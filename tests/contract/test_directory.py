@@ -26,7 +26,7 @@ from tests.contract.kit import (
 from weft.core.ids import RunUid
 from weft.errors import UsageError
 from weft.ports.run_query import RunQuery
-from weft.ports.store import Page, Store
+from weft.ports.store import Outcome, Page, Store
 
 
 def search(store: Store, **fields: Any) -> Page:
@@ -249,6 +249,19 @@ def test_an_owner_sees_which_of_its_runs_have_mail(store: Store) -> None:
     assert list(waiting(store, HERE, limit=10)) == ["a", "b"]
     assert list(waiting(store, HERE, limit=1)) == ["a"]
     assert list(waiting(store, THERE, limit=10)) == ["c"]
+
+
+def test_the_mail_of_many_runs_is_read_in_order_up_to_the_limit(store: Store) -> None:
+    runs = [f"r{n:04}" for n in range(1_200)]
+    assert set(commit(store, *(append(uid, count=0, create=new(uid)) for uid in runs))) == {Outcome.ACCEPTED}
+    # Some arrive at the same time, and a run with two pieces counts once.
+    send(store, *(mail("m1", to=uid, at=n // 7) for n, uid in enumerate(runs)))
+    send(store, *(mail("m2", to=uid, at=5_000) for uid in runs[::100]))
+
+    for limit in (99, 100, 101, 600, 601, 1_199, 1_200, 1_201):
+        found = waiting(store, limit=limit)
+        assert list(found) == runs[:limit]
+        assert found["r0000"] == ["m1", "m2"]
 
 
 def test_mail_of_a_run_with_a_fault_is_not_looked_at(store: Store) -> None:

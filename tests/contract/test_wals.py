@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.contract import test_key_limits as limits
 from tests.contract.conftest import STORES, Emptying, Opened
 from tests.contract.kit import (
     FLOW,
@@ -194,6 +195,19 @@ def test_a_claim_by_a_host_without_a_wal_clears_it(store: Store) -> None:
     assert [one.wal for one in claim(store, epoch=1, host=THERE)] == [None]
 
 
+def test_runs_that_are_claimed_together_name_the_wal_of_the_claimant(store: Store) -> None:
+    wal = open_wal(store)
+    for uid in ("a", "b"):
+        start(store, uid)
+    drain(store, wal)
+    later = open_wal(store)
+    uids = [RunUid("a"), RunUid("b")]
+
+    both = go(store.log.claim(uids, HERE, expected=dict.fromkeys(uids, Epoch(1))))
+
+    assert [one.wal for one in both] == [later, later]
+
+
 def test_nothing_is_created_or_claimed_on_a_drained_wal(store: Store, peer: Store) -> None:
     go(wals(peer).mark_drained(open_wal(store), forced=True))
     create(store, new(OTHER, owner=None))
@@ -217,6 +231,16 @@ def test_a_run_that_ends_is_released_or_moved_names_no_wal(store: Store) -> None
 
     assert go(store.log.write_together([moved])) == [Outcome.ACCEPTED]
     assert [row(store, uid).wal for uid in ("ends", "rests", "moves")] == [None, None, None]
+
+
+def test_a_run_that_may_not_begin_yet_names_no_wal(store: Store) -> None:
+    limits.declare(store, limits.FLOW, concurrency=1)
+    open_wal(store)
+    for uid in ("a", "b"):
+        limits.waiting_run(store, uid)
+
+    assert [limits.admit(store, uid) for uid in ("a", "b")] == [True, False]
+    assert (row(store, "b").owner, row(store, "b").wal) == (None, None)
 
 
 def test_a_run_that_cannot_be_read_names_no_wal(store: Store) -> None:

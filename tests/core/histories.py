@@ -15,7 +15,7 @@ from msgspec import Raw
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.budgets import Amounts, BudgetLimits, Cover
-from weft.core.code.locations import key_of
+from weft.core.code.locations import location_key
 from weft.core.code.machine import CodeMachine
 from weft.core.code.patch import ReplayReport
 from weft.core.ids import EntryId
@@ -137,7 +137,7 @@ def _place(history: History, tape: Tape, name: str) -> tuple[str, str, int]:
     race = f"r#{history.race_n}" if history.race_n > 1 else "r"
     scope = tape.one(["", "", f"{loop}/~{history.round}/", f"{race}/x/", f"{race}/y/", "&0/"])
     n = 1
-    while key_of(scope, name, n) in history.machine.index.keys:
+    while location_key(scope, name, n) in history.machine.index.keys:
         n += 1
     return scope, name, n
 

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from weft.core.event_parts import Effect
-from weft.core.run.contracts import CONTRACTS, Act, Situation, Undoing, judge
+from weft.core.run.contracts import CONTRACTS, Act, Situation, Undoing, judge_effect
 
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
 
@@ -39,7 +39,7 @@ ROWS: list[tuple[Situation, bool, bool, tuple[Act, Act, Act]]] = [
 def test_work_without_an_undo_goes_by_its_effect(
     situation: Situation, equal: bool, recorded: bool, acts: tuple[Act, Act, Act]
 ) -> None:
-    assert tuple(judge(situation, effect, equal=equal, recorded=recorded) for effect in EFFECTS) == acts
+    assert tuple(judge_effect(situation, effect, equal=equal, recorded=recorded) for effect in EFFECTS) == acts
 
 
 @pytest.mark.parametrize(("situation", "equal", "recorded", "acts"), ROWS)
@@ -48,12 +48,12 @@ def test_work_with_an_undo_is_never_recalled_and_always_drains(
 ) -> None:
     special: dict[Situation, Act] = {"recalled": "refuse", "dropped": "drain"}
     expected = (special[situation],) * 3 if situation in special else acts
-    judged = tuple(judge(situation, effect, equal=equal, recorded=recorded, has_undo=True) for effect in EFFECTS)
+    judged = tuple(judge_effect(situation, effect, equal=equal, recorded=recorded, has_undo=True) for effect in EFFECTS)
     assert judged == expected
 
 
 def test_idempotent_work_is_recalled_only_if_its_step_caches() -> None:
-    assert [judge("recalled", effect, recorded=False) for effect in EFFECTS] == ["keep", "refuse", "refuse"]
+    assert [judge_effect("recalled", effect, recorded=False) for effect in EFFECTS] == ["keep", "refuse", "refuse"]
 
 
 def test_every_situation_says_what_happens_to_an_undo() -> None:
@@ -79,5 +79,5 @@ def test_the_table_has_a_row_for_every_situation() -> None:
 def test_irreversible_work_is_never_performed_without_asking(situation: Situation) -> None:
     for equal in (True, False):
         for recorded in (True, False):
-            act = judge(situation, "irreversible", equal=equal, recorded=recorded)
+            act = judge_effect(situation, "irreversible", equal=equal, recorded=recorded)
             assert act not in ("perform", "perform_new")

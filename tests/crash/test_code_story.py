@@ -14,14 +14,15 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests import scale
+import pytest
+
 from tests.crash.code_story import GIFTS, STAYING, ids
 from tests.crash.scenario import Ledger
 
-pytestmark = scale.MARKS
+pytestmark = pytest.mark.proof
 
 ROOT = Path(__file__).parents[2]
-RUNS = scale.scaled(40, 100)
+RUNS = 100
 
 
 def phase(folder: Path, name: str) -> tuple[int, Any]:

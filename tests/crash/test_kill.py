@@ -37,7 +37,7 @@ def sweep(*words: str, url: str = "") -> dict[str, object]:
 @pytest.mark.parametrize(
     ("style", "stride"),
     first(
-        2,
+        1,
         [
             ("code", 16),
             ("schedule", 32),

@@ -97,6 +97,11 @@ def test_the_image_runs_as_a_plain_user_with_a_health_check_on_its_own_port() ->
     assert [one.words for one in instructions("image", "ENTRYPOINT")] == [["weft"]]
 
 
+def test_the_image_has_what_every_setting_of_the_store_needs() -> None:
+    extras = set(re.findall(r"--extra (\S+)", (DEPLOY / "Dockerfile").read_text()))
+    assert extras >= {"server", "postgres", "redis", "s3"}  # WEFT_URL, WEFT_REDIS, WEFT_BLOBS
+
+
 def test_only_the_result_of_the_build_is_in_the_image() -> None:
     assert [one.text for one in instructions("image", "COPY")] == ["--from=build /opt/weft /opt/weft"]
 

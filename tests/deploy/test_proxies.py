@@ -23,16 +23,16 @@ from tests.servers import free_port
 NGINX = """
 worker_processes 1;
 daemon off;
-pid {folder}/nginx.pid;
+pid "{folder}/nginx.pid";
 error_log stderr;
 events {{ worker_connections 64; }}
 http {{
     access_log off;
-    client_body_temp_path {folder}/body;
-    proxy_temp_path {folder}/proxied;
-    fastcgi_temp_path {folder}/fastcgi;
-    uwsgi_temp_path {folder}/uwsgi;
-    scgi_temp_path {folder}/scgi;
+    client_body_temp_path "{folder}/body";
+    proxy_temp_path "{folder}/proxied";
+    fastcgi_temp_path "{folder}/fastcgi";
+    uwsgi_temp_path "{folder}/uwsgi";
+    scgi_temp_path "{folder}/scgi";
 {site}
 }}
 """

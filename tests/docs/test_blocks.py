@@ -20,6 +20,8 @@ TYPED = ROOT / "docs/tutorial.md"  # its blocks are typed into files by test_tut
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # A command where it is typed: at the start of a line, after a prompt, or in back quotes.
 COMMAND = re.compile(r"(?:^\s*(?:\$ )?|`)weft ([a-z-]+)", re.MULTILINE)
+NAMED = re.compile(r"[\"'` ]weft ([a-z][a-z-]*)")
+SOURCES = Path(weft.__file__).parent
 LINE = re.compile(r"(?:^\s*(?:\$ )?|`)weft ([a-z-]+)((?: [^`\n#;&|]*)?)", re.MULTILINE)
 OPTION = re.compile(r"(?<=\s)(--[a-z][a-z-]*|-[a-z])(?=[\s=]|$)")
 NO_VERB = {"is", "needs"}
@@ -63,6 +65,15 @@ def test_every_command_that_is_named_exists() -> None:
     }
     assert {verb for _, verb in named} & {"show", "run"}, "the pattern finds what is there"
     assert [(page, verb) for page, verb in sorted(named) if verb not in known] == []
+
+
+def test_every_command_that_a_message_names_exists() -> None:
+    known = {*command_line().commands, "command"}
+    named = {
+        (path.name, verb) for path in SOURCES.rglob("*.py") for verb in NAMED.findall(path.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 50, "the pattern finds what is there"
+    assert [(file, verb) for file, verb in sorted(named) if verb not in known] == []
 
 
 def test_every_option_that_is_named_exists() -> None:

@@ -4,7 +4,8 @@ A block whose first line is a comment with a file name is a file. ``# app.py`` i
 end`` is appended to it, and ``# app.py, in place of order`` takes the place of the function ``order``.
 
 A block of the language ``console`` is a transcript: lines after ``$`` are typed into one shell, the others are what one
-sees. ``…`` stands for anything, times and durations for any time and duration. A command may end with ``&``: then what
+sees. ``…`` stands for anything, times and durations for any time and duration, and a duration below ten milliseconds
+also for none, because nothing is shown for what takes less than one. A command may end with ``&``: then what
 it prints is looked for among the lines that follow. While such a command runs, lines may come in any order, a command
 that only looks is typed again if it shows something else, as a reader does who looks too early, and what ``weft run``
 says about a run that takes long may be there or not.
@@ -24,7 +25,9 @@ from typing import NamedTuple
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"# ([\w.-]+\.\w+)(?:, (at the end|in place of \w+))?$")
+BRIEF = re.compile(r" \d ?ms\b")
 ANY_TIME = re.compile(r"\b\d\d:\d\d(?::\d\d)?\b|\b\d{4}-\d\d-\d\d\b|\b\d+(?:\.\d+)? ?(?:ms|s|m|seconds?|minutes?)\b")
+ANY_DURATION = r"\S+(?: ?\w+)?"
 ANY_MOMENT = re.compile(r"\bjust now\b|\b\d+ (?:seconds?|minutes?) ago\b")
 PATIENCE_SECONDS = 60.0
 DONE = "\x1e done"
@@ -90,8 +93,9 @@ def commands(text: str) -> Iterator[Command]:
 
 def fits(expected: str, line: str) -> bool:
     """Whether a line is the one on the page, apart from times and what the page leaves out."""
-    text = ANY_TIME.sub("\0", ANY_MOMENT.sub("\1", " ".join(expected.split())))
-    pattern = re.escape(text).replace("\0", r"\S+(?: ?\w+)?").replace("\1", f"(?:{ANY_MOMENT.pattern})")
+    text = ANY_TIME.sub("\0", BRIEF.sub("\2", ANY_MOMENT.sub("\1", " ".join(expected.split()))))
+    pattern = re.escape(text).replace("\0", ANY_DURATION).replace("\1", f"(?:{ANY_MOMENT.pattern})")
+    pattern = pattern.replace("\2", f"(?: {ANY_DURATION})?")
     return re.fullmatch(pattern.replace("…", ".*"), " ".join(line.split())) is not None
 
 

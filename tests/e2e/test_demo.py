@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
 AT_LEAST_ONCE = "<- killed before its result was recorded: at least once, as promised"
 AGAIN = 'pack("pasta") had no result, so it is performed again'
@@ -37,6 +39,7 @@ def play(folder: Path) -> dict[str, list[str]]:
     return scenes(ran.stdout)
 
 
+@pytest.mark.proof
 def test_the_demo_tells_the_truth_about_a_kill(tmp_path: Path) -> None:
     (tmp_path / "demo.db").write_bytes(b"")  # an earlier play left something behind
     said = play(tmp_path)

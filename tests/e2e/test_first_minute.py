@@ -266,6 +266,7 @@ def test_ctrl_c_in_a_step_lets_it_end_and_begins_no_other(
     assert notices == "weft: count goes on: 1 step recorded, not repeated\n"
 
 
+@pytest.mark.proof
 def test_the_same_program_twice_at_once_works_once(
     tmp_path: Path, program: Callable[[], subprocess.Popen[str]]
 ) -> None:

@@ -37,7 +37,7 @@ NEED_AN_EXTRA = {
     "weft.ext.otel.telemetry",
     "postgres": "weft.stores.postgres",
     "redis": "weft.stores.hot.connection weft.stores.hot.redis_wal_server weft.stores.redis.buckets "
-    "weft.stores.redis.client weft.stores.redis.hints",
+    "weft.stores.redis.client weft.stores.redis.hints weft.stores.redis.short_answers",
     "s3": "weft.stores.blobs.s3",
     "server": "weft.server.api weft.server.buffered_http weft.server.telemetry weft.server.listener "
     "weft.server.services weft.server.route_table weft.server.endpoints.live weft.server.endpoints.health "

@@ -83,7 +83,6 @@ def line(running: subprocess.Popen[str]) -> str:
     return running.stdout.readline().strip()
 
 
-@pytest.mark.proof
 def test_a_step_that_only_another_process_has_is_performed_there(tmp_path: Path, url: str) -> None:
     with process(tmp_path, url, "worker") as worker:
         assert line(worker) == "ready"
@@ -92,6 +91,7 @@ def test_a_step_that_only_another_process_has_is_performed_there(tmp_path: Path,
             assert owner.wait(200) == 0
 
 
+@pytest.mark.proof
 def test_a_task_whose_worker_is_killed_goes_to_the_next(tmp_path: Path, url: str) -> None:
     with process(tmp_path, url, "hanging") as first:
         assert line(first) == "ready"

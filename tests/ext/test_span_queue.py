@@ -95,6 +95,18 @@ def test_spans_that_cannot_be_kept_are_counted_and_reported(
     assert "3 spans were dropped" in caplog.text
 
 
+@pytest.mark.usefixtures("_small")
+def test_spans_that_nobody_counted_are_kept_within_the_limit_too(caplog: pytest.LogCaptureFixture) -> None:
+    exporter = Batches()
+    queue = SpanQueue(exporter)
+    for number in range(9):
+        queue.spans.append(number)
+    queue.force_flush()
+    assert exporter.sent == [[0, 1, 2], [3, 4]]
+    assert "4 spans were dropped" in caplog.text
+    queue.shutdown()
+
+
 class Refusing(Batches):
     """Keeps what it is given, and says that it was not sent."""
 

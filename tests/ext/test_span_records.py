@@ -2,7 +2,7 @@
 
 import contextvars
 import gc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,9 +13,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import weft
-from weft.ext.otel.span_records import CommitRecord, RunRecord, SpanRecord, TracedRun, encode_ended
+from weft.ext.otel.span_records import CommitRecord, RunRecord, SpanRecord, StepRecord, TracedRun, encode_ended
 from weft.ext.otel.span_sink import SpanSink
-from weft.ext.otel.step_spans import StepSpan, StepSpans
+from weft.ext.otel.step_spans import StepSpans
 from weft.steps.task import STEP_TRACE
 
 RUN = TracedRun("u1", "r1", "order")
@@ -33,10 +33,16 @@ class Kept(SpanSink):
             self.records.append(record)
             pass_on(record)
 
-        self.put = put
+        self.put = self.put_later = put
 
 
-def attempt(*, offer: object = None, error: BaseException | None = None, noted: Sequence[dict[str, Any]] = ()) -> Any:
+def attempt(
+    *,
+    offer: object = None,
+    error: BaseException | None = None,
+    noted: Sequence[dict[str, Any]] = (),
+    body: Callable[[trace.Span], None] = lambda _: None,
+) -> Any:
     """The span of an attempt, its record, and the provider's view of it."""
     kept = InMemorySpanExporter()
     provider = TracerProvider()
@@ -46,14 +52,17 @@ def attempt(*, offer: object = None, error: BaseException | None = None, noted: 
     effect = SimpleNamespace(task=3, attempt=2, delivery=1, step="charge", location="charge/1", cover=None)
     flight: Any = SimpleNamespace(uid="u1", effect=effect, offer=offer)
 
-    def perform() -> StepSpan:
-        span = StepSpans(sink, lambda _: None).begin(flight, b"[]")
+    def perform() -> StepRecord:
+        spans = StepSpans(sink, lambda _: None)
+        span = spans.begin(flight, b"[]")
         assert span is not None
-        assert trace.get_current_span() is span
+        current: object = trace.get_current_span()
+        assert current is span
         assert STEP_TRACE.get() is span
+        body(trace.get_current_span())
         for attributes in noted:
             span.note(attributes)
-        span.finish(b"1", error)
+        spans.end(flight, span, b"1", error)
         return span
 
     span = contextvars.copy_context().run(perform)
@@ -102,6 +111,22 @@ def test_a_run_is_encoded_as_it_is() -> None:
 def test_a_span_that_waits_to_be_sent_is_no_work_for_the_cycle_collector() -> None:
     _, record, _ = attempt()
     assert not any(map(gc.is_tracked, (record, RUN, CommitRecord(RUN, 9, 2, (1, 2, 3)))))
+
+
+def test_a_body_adds_attributes_to_the_current_span_until_it_has_ended() -> None:
+    def body(current: trace.Span) -> None:
+        assert isinstance(current, trace.Span)
+        assert current.is_recording()
+        current.set_attribute("order", "o-1")
+        current.set_attributes({"cents": 4200, "paid": True, "rates": [0.5]})
+
+    span, record, readable = attempt(body=body)
+    added = {"order": "o-1", "cents": 4200, "paid": "True", "rates": "[0.5]"}
+    assert added.items() <= dict(readable.attributes).items()
+    assert record.encode() == encode_ended(RUN, record.span())
+    span.set_attribute("late", 1)
+    assert not span.is_recording()
+    assert "late" not in dict(record.span().attributes)
 
 
 def test_attributes_that_are_noted_again_have_the_newest_value() -> None:

@@ -17,7 +17,7 @@ from tests.ext.otel_kit import collector as collector  # noqa: PLC0414 - a fixtu
 from tests.server.kit import API, serving
 from weft.core.ids import RunId
 from weft.core.trace_context import parse_traceparent, run_span, trace_of
-from weft.ext.otel.configuration import configured_signals, is_installed
+from weft.ext.otel.configuration import configured_signals, is_installed, note_protocols
 
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -120,6 +120,34 @@ def test_what_steps_print_belongs_to_their_attempt(collector: Collector) -> None
     assert [record.body.string_value for record in (first, second)] == ["charging 42"] * 2
     assert [attributes(spans[record.span_id])["weft.attempt"] for record in (first, second)] == [1, 2]
     assert attributes(first)["weft.run.id"] == "o-1"
+
+
+def test_spans_of_a_long_run_are_sent_while_it_goes_on(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but its plain steps and commits fills the queue, and the time of the queue never comes."""
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "3600000")
+    monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "10")
+    app = weft.App("memory://")
+
+    @app.step
+    async def pack(n: int) -> int:
+        return n
+
+    @app.workflow
+    async def orders(ctx: weft.Context) -> None:
+        for n in range(30):
+            await pack(n)
+        await ctx.receive("paid")
+
+    async def scenario() -> None:
+        async with app:
+            handle = await app.start("orders", id="o-1")
+            async with asyncio.timeout(60):
+                while len(named(collector.spans(), "pack")) < 10:
+                    await asyncio.sleep(0.01)
+            await handle.send("paid")
+            await handle.result(timeout="30s")
+
+    asyncio.run(scenario())
 
 
 def test_metrics_count_runs_attempts_and_commits(collector: Collector) -> None:
@@ -379,3 +407,14 @@ assert not [name for name in sys.modules if name.startswith("opentelemetry")]
 
 def test_the_packages_of_the_extra_are_found() -> None:
     assert is_installed()
+
+
+def test_a_variable_that_asks_for_another_protocol_is_named(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "grpc")
+    note_protocols()
+    assert [record.getMessage().partition(" is ")[0] for record in caplog.records] == [
+        "weft: OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=grpc"
+    ]

@@ -7,12 +7,14 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from weft.ext.otel.wire import (
     Attributes,
     encode_attributes,
-    encode_ids,
     encode_links,
     encode_name,
+    encode_parent,
     encode_request,
     encode_span,
     encode_status,
+    encode_text_attribute,
+    encode_trace,
     varint,
 )
 
@@ -32,7 +34,13 @@ def test_a_span_is_read_as_it_was_encoded(
     own, parent = ids
     ending = encode_attributes(attributes) + (encode_status(error) if error is not None else b"")
     ending += encode_links([(7, 9, attributes)])
-    span = encode_span(encode_ids(5, parent), own, (start, start + 3), encode_name(name) + b"\x30\x02", ending)
+    span = encode_span(
+        encode_trace(5) + (encode_parent(parent) if parent else b""),
+        own,
+        start,
+        start + 3,
+        encode_name(name) + b"\x30\x02" + ending,
+    )
 
     request = ExportTraceServiceRequest.FromString(
         encode_request({"service.name": "shop", "process.pid": 3, "ok": True}, ("weft", "1"), [span, span])
@@ -52,6 +60,11 @@ def test_a_span_is_read_as_it_was_encoded(
     (link,) = found.links
     assert (int.from_bytes(link.trace_id), int.from_bytes(link.span_id)) == (7, 9)
     assert read(link.attributes) == list(attributes)
+
+
+@given(TEXTS, TEXTS)
+def test_one_text_is_encoded_as_among_others(key: str, text: str) -> None:
+    assert encode_text_attribute(key, text) == encode_attributes(((key, text),))
 
 
 def test_numbers_are_encoded_in_groups_of_seven_bits() -> None:

@@ -8,7 +8,11 @@ import pytest
 
 import weft
 from tests import scale
+from tests.code import timeless
+from tests.code.hosted_store import Store
 from tests.forks.programs import STARTS, build, play, start
+from weft.runtime.fork_order import ForkOrder
+from weft.runtime.forks import ForkService
 from weft.testing import SimRun, World
 
 pytestmark = scale.MARKS
@@ -163,6 +167,57 @@ def test_the_parameters_are_those_of_the_version_that_the_fork_follows() -> None
         run.fork(input={"more": 5})
 
 
+def test_an_inline_step_that_a_failed_run_has_not_reached_can_be_set() -> None:
+    app = weft.App("memory://")
+
+    @app.step(retries=0)
+    async def fails(n: int) -> int:
+        raise weft.Critical("no")
+
+    async def ending(ctx: weft.Context) -> int:
+        return await ctx.step("last", lambda: 1)
+
+    @app.workflow
+    async def flow(ctx: weft.Context, n: int) -> int:
+        return await fails(n) + await ending(ctx)
+
+    run = World(app).start(flow(1), id="o")
+    with pytest.raises(weft.WeftError):
+        run.result()
+
+    assert run.fork(before="fails", set={"fails": 5, "last": 7}).result() == 12
+    with pytest.raises(weft.Refused, match="never came to a step lsat"):
+        run.fork(before="fails", set={"fails": 5, "lsat": 7})
+
+
+@pytest.mark.parametrize(("name", "place"), [("line", "plain"), ("graph_line", "p"), ("delivery", "price")])
+def test_a_result_of_another_type_is_refused_where_the_code_is(name: str, place: str) -> None:
+    world, _, run = played(name)
+
+    with pytest.raises(weft.BadValue, match=r"The result of [a-z]+ is"):
+        run.fork(before=place, set={place: "text"})
+
+    assert run_ids(world) == ["original"]
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "told"),
+    [
+        ("line", "pya", "never came to a step pya"),
+        ("graph_line", "zz", "no node zz"),
+        ("delivery", "zz", "no step zz"),
+    ],
+)
+def test_an_approval_of_work_that_is_not_there_is_refused(name: str, place: str, told: str) -> None:
+    world, _, run = played(name)
+
+    with pytest.raises(weft.Refused, match=told) as refused:
+        run.fork(approved=[place])
+
+    assert refused.value.code == "fork.bad_edit"
+    assert run_ids(world) == ["original"]
+
+
 def test_a_place_at_which_the_run_had_no_step_cannot_be_set() -> None:
     world, _, run = played("line")
 
@@ -201,6 +256,33 @@ def test_a_fork_that_goes_another_way_may_come_to_other_steps() -> None:
         run.fork(input={"n": 20}, set={"bgi": 5})
     with pytest.raises(weft.Refused, match="never came to a step big"):
         run.fork(set={"big": 5})
+
+
+def test_a_step_to_which_only_the_fork_comes_is_looked_for_with_the_code() -> None:
+    async def scene() -> None:
+        store, app = Store(), weft.App("memory://")
+
+        @app.step
+        async def check(name: str) -> None:
+            raise weft.Critical(f"no {name}")
+
+        @app.workflow
+        async def order(ctx: weft.Context, name: str) -> str:
+            await check(name)
+            return await ctx.step("note", lambda: "written")
+
+        async with store.host(app):
+            run = await app.start("order", {"name": "tea"}, id="o-1")
+            with pytest.raises(weft.RunFailed):
+                await run.result()
+            elsewhere = store.without_host(app)
+            order_of_fork = ForkOrder(set={"note": "given"}, input={"name": "cup"})
+            assert (await ForkService(elsewhere).fork("o-1", order_of_fork)).status == "running"
+            elsewhere.declared = None
+            with pytest.raises(weft.Refused, match=r"known with the code: --app app\.py"):
+                await ForkService(elsewhere).fork("o-1", order_of_fork)
+
+    timeless.play(scene())
 
 
 # --- graphs ------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import weft
 from tests import scale
 from tests.forks.programs import STARTS, build, play, start
 from tests.forks.worlds import forks_of
@@ -70,3 +71,36 @@ def test_forks_at_every_event_with_and_without_edits_end_right() -> None:
         made += count
         assert wrong == []
     assert made > scale.scaled(100, 1_000)
+
+
+@pytest.mark.parametrize(
+    ("point", "calls"),
+    [
+        ({"before": "work"}, 1),
+        ({"before": "work", "visit": 1}, 3),
+        ({"before": "work", "visit": 2}, 2),
+        ({"after": "work", "visit": 2}, 1),
+        ({"after": "work"}, 0),
+    ],
+)
+def test_a_place_that_came_several_times_is_the_last_or_the_one_that_is_named(point: Any, calls: int) -> None:
+    app = weft.App("memory://")
+
+    @app.step
+    async def work() -> int:
+        return 1
+
+    repeat = {"while": "true", "at_most": 3, "exhausted": "end"}
+    graph = app.graph({"name": "thrice", "nodes": {"work": {"step": "work", "repeat": repeat}, "end": {"pass": True}}})
+    world = World(app)
+    run = world.start(graph, {}, id="original")
+    world.settle()
+    assert len(world.calls(work)) == 3
+
+    fork = run.fork(**point)
+
+    world.settle()
+    assert fork.status == "completed"
+    assert len(world.calls(work)) == 3 + calls
+    with pytest.raises(weft.NotFound):
+        run.fork(before="work", visit=4)

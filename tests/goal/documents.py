@@ -87,7 +87,7 @@ class Program:
     def version_of(self, workflow: str) -> tuple[str, Style]:
         return "1", "code"
 
-    def plan(self, given: Sequence[str], goals: Sequence[str] = ()) -> GoalPlan | None:
+    def plan(self, goals: Sequence[str], given: Sequence[str]) -> GoalPlan | None:
         return None
 
     def body(self, definition: StepDef) -> str:

@@ -21,6 +21,8 @@ from weft.core.run.patch_plan import PatchPlan
 from weft.core.run.patches import judge_patch
 from weft.errors import PatchRefused
 
+HISTORY = ("seq", "at", "read", "revisions", "plan_revisions")
+PASSING = ("deadlines", "timers", "gone", "gone_children")
 ENTRIES = {"leaves": "gone", "joins": "added", "takes_up": "reopened", "drops": "dropped", "starts": "starts"}
 
 
@@ -90,6 +92,7 @@ class Patching:
         table.tell(expecting)
         assert shown(plan) == self.done(msgspec.json.decode(before), table.events[log:])
         assert table.replayed().snapshot() == table.machine.snapshot()
+        assert not plan.unchanged or _standing(before) == _standing(table.machine.snapshot())
         self.plans.append(plan)
         return plan
 
@@ -111,6 +114,15 @@ class Patching:
             "dropped": sorted(step for step in ends if was.get(step) == "active"),
             "starts": sorted(event.step for event in since if isinstance(event, e.StepStarted)),
         }
+
+
+def _standing(snapshot: bytes) -> dict[str, Any]:
+    """Where a run stands, without its history, windows, and the types of given facts, which may have been read."""
+    fields: dict[str, Any] = msgspec.json.decode(snapshot)
+    fields["plan"].pop("types", None)
+    for step in fields["steps"].values():
+        step.pop("windows", None)
+    return {name: value for name, value in fields.items() if name not in (*HISTORY, *PASSING)}
 
 
 def succeeded(table: Table) -> Counter[str]:

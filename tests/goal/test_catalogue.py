@@ -24,7 +24,7 @@ from weft.core.goal.definitions import (
     Script,
     StepDef,
     StepWay,
-    digest,
+    definition_digest,
     work_digest,
 )
 from weft.core.goal.types import narrower, normalize, type_error, types_agree
@@ -239,6 +239,32 @@ def test_random_worlds_without_circles_are_taken_in_any_order() -> None:
         assert (first.providers, first.consumers) == (second.providers, second.consumers)
 
 
+def test_a_circle_is_found_from_its_steps_and_from_those_that_depend_on_it() -> None:
+    circle = {"a": {"needs": {"y": "any"}, "gives": {"x": "any"}}, "b": {"needs": {"x": "any"}, "gives": {"y": "any"}}}
+    others = {"reader": {"needs": {"y": "any"}, "gives": {"z": "any"}}, "other": {"gives": {"q": "any"}}}
+    catalogue = Catalogue(steps_of({**circle, **others}))
+    assert [catalogue.has_cycle([step]) for step in ("a", "b", "reader", "other")] == [True, True, True, False]
+    assert catalogue.has_cycle()
+
+
+def test_a_copy_changes_by_itself() -> None:
+    for seed in range(20):
+        rng = random.Random(seed)
+        steps = random_steps(rng, ALL)
+        middle = len(steps) // 2
+        original, before = Catalogue(steps[:middle]), Catalogue(steps[:middle])
+        copied = original.copy()
+        for one in steps[middle:]:
+            copied.evolve(cat.StepRegistered(step=one))
+        for one in steps[:middle]:
+            copied.evolve(cat.StepUnregistered(step_id=one.id))
+        for catalogue, same in ((original, before), (copied, Catalogue(steps[middle:]))):
+            assert catalogue.entries.keys() == same.entries.keys()
+            assert (catalogue.providers, catalogue.consumers) == (same.providers, same.consumers)
+            assert (catalogue.callers, catalogue.health) == (same.callers, same.health)
+            assert {fact: kinds for fact, kinds in catalogue.types.items() if kinds} == same.types
+
+
 # --- changes -----------------------------------------------------------------------------------------------------
 
 
@@ -313,8 +339,8 @@ def test_a_catalogue_folded_again_from_its_events_is_the_same() -> None:
 def test_digests_follow_the_content_and_nothing_else() -> None:
     one = step(needs={"x": Need(), "y": Need(type="number")}, labels={"a": "b"})
     same = step(needs={"y": Need(type="number"), "x": Need()}, labels={"a": "b"})
-    assert digest(one) == digest(same)
+    assert definition_digest(one) == definition_digest(same)
     renamed = msgspec.structs.replace(one, id="t", labels={}, policy=Policy(attempts_max=1))
-    assert digest(renamed) != digest(one)
+    assert definition_digest(renamed) != definition_digest(one)
     assert work_digest(renamed) == work_digest(one)
     assert work_digest(step(when=Script("true"))) != work_digest(step())

@@ -185,6 +185,23 @@ def test_a_cancelled_run_waits_for_what_must_not_be_interrupted_and_undoes_it() 
     assert [event.step for event in table.events if isinstance(event, e.UndoScheduled)] == ["undo_g"]
 
 
+def test_a_cancel_undoes_what_was_done_while_the_run_was_paused_newest_first() -> None:
+    document = {
+        "a": {"gives": {"x": "any"}, "undo": "undo_a"},
+        "b": {"gives": {"y": "any"}, "undo": "undo_b"},
+        "g": {"needs": {"x": "any", "y": "any"}},
+    }
+    table = start(document, ["g"])
+    work = {table.place(effect.task)[0]: effect for effect in table.tasks.values()}
+    table.tell(c.PauseRun())
+    table.report(work["b"], {"output": {"y": 1}})
+    table.report(work["a"], {"output": {"x": 1}})
+    table.run(["cancel"], {})
+    table.play({})
+    assert [event.step for event in table.events if isinstance(event, e.UndoScheduled)] == ["undo_a", "undo_b"]
+    assert table.state.status == "cancelled"
+
+
 def test_a_hand_out_that_was_lost_is_not_handed_out_again_when_nobody_needs_it_but_it_is_undone() -> None:
     table = start(race(undo="refund"), ["g"])
     slow = next(effect for effect in table.tasks.values() if table.place(effect.task)[0] == "slow")

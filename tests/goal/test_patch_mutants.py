@@ -19,6 +19,7 @@ from weft.core.goal import style
 from weft.core.goal.definitions import StepDef
 from weft.core.goal.need_counts import NeedCounts
 from weft.core.goal.patch import apply, judge, pool, replan, values
+from weft.core.goal.patch.request import GoalJudgement
 from weft.core.goal.planner import KnownFacts
 from weft.core.goal.state import GoalState, StepRun
 
@@ -41,8 +42,8 @@ def with_known(**fields: Any) -> Mutant:
 
 
 def without_change(field: str, empty: Any) -> Mutant:
-    make = judge._change
-    return changed(judge, "_change", lambda *args: msgspec.structs.replace(make(*args), **{field: empty}))
+    make = judge._goal_change
+    return changed(judge, "_goal_change", lambda *args: msgspec.structs.replace(make(*args), **{field: empty}))
 
 
 def everything_given(definition: StepDef, run: StepRun, *, failed: bool) -> list[str]:
@@ -56,13 +57,13 @@ def begun_is_open(run: StepRun, *, failed: bool) -> bool:
 @contextlib.contextmanager
 def every_end_is_allowed() -> Iterator[None]:
     """The trial finds nothing to refuse."""
-    attempt = judge._try
+    attempt = judge._try_change
 
     def lenient(run: Any, change: Any, env: Any, *, ends: bool) -> Any:
         found = attempt(run, change, env, ends=True)
-        return found if not found.findings else judge.GoalJudgement([], change, found.does)
+        return found if not found.findings else GoalJudgement([], change, found.does)
 
-    with changed(judge, "_try", lenient):
+    with changed(judge, "_try_change", lenient):
         yield
 
 
@@ -75,7 +76,9 @@ def keep_windows(items: Any, flow: Any) -> None:
 
 
 MUTANTS: dict[str, Callable[[], Mutant]] = {
-    "what has begun still has needs": lambda: changed(replan, "_standing", lambda state, pool, step: pool.steps[step]),
+    "what has begun still has needs": lambda: changed(
+        replan, "_definition_for_planner", lambda state, pool, step: pool.steps[step]
+    ),
     "what is over still gives": lambda: changed(replan, "gives_of", everything_given),
     "what steps gave satisfies goals and blocks": lambda: with_known(given=lambda found: found.values),
     "no provider is cut off": lambda: with_known(met=lambda _: frozenset()),
@@ -83,7 +86,7 @@ MUTANTS: dict[str, Callable[[], Mutant]] = {
     "goals without a definition are unknown": lambda: changed(pool, "undefined_goals", lambda *_: {}),
     "removed goals without a definition are forgotten": lambda: changed(apply, "undefined_goals", lambda *_: {}),
     "skipped steps are taken up although nothing needs them": lambda: changed(
-        judge, "_with_needed", lambda run, change: change
+        judge, "_without_unneeded_steps", lambda run, change: change
     ),
     "given facts cut off steps that a gate waits for": lambda: changed(judge, "awaited_needs", lambda *_: {}),
     "planned goals are satisfied later": lambda: changed(judge, "goals_left", lambda *_: frozenset()),
@@ -94,15 +97,15 @@ MUTANTS: dict[str, Callable[[], Mutant]] = {
     "definitions that are not planned are lost": lambda: without_change("definitions", msgspec.Raw(b"")),
     "facts that were read change": lambda: changed(judge, "facts_read", nothing_read),
     "readings are forgotten with the step": lambda: changed(apply, "facts_read", nothing_read),
-    "dropped goals are added": lambda: changed(judge, "_goals_over", lambda *_: iter(())),
+    "dropped goals are added": lambda: changed(judge, "_find_dropped_goals", lambda *_: iter(())),
     "a patch may end the run": every_end_is_allowed,
     "what has begun is replaced": lambda: changed(pool, "may_replace", begun_is_open),
     "what has begun leaves": lambda: changed(replan, "staying_steps", lambda *_: []),
     "decided deadlines go on": lambda: changed(style, "close_decided_windows", keep_windows),
-    "a replaced step is not noted": lambda: changed(apply, "_replace", lambda *_: None),
-    "cycles and clashes are not found": lambda: changed(replan, "_clashes", lambda *_: iter(())),
-    "blocked goals are not found": lambda: changed(replan, "_blocked", lambda *_: iter(())),
-    "missing facts are not found": lambda: changed(replan, "_missing", lambda *_: iter(())),
+    "a replaced step is not noted": lambda: changed(apply, "_note_replaced_definition", lambda *_: None),
+    "cycles and clashes are not found": lambda: changed(replan, "_find_clashes", lambda *_: iter(())),
+    "blocked goals are not found": lambda: changed(replan, "_blocked_goals", lambda *_: iter(())),
+    "missing facts are not found": lambda: changed(replan, "_missing_facts", lambda *_: iter(())),
     "types of given values are not checked": lambda: changed(values.FactValues, "check_types", lambda *_: None),
 }
 

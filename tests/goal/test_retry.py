@@ -324,6 +324,14 @@ def test_an_approval_given_beforehand_is_used_once() -> None:
         assert table.state.approvals == []
 
 
+def test_an_approval_of_a_step_that_is_not_there_is_refused() -> None:
+    table = start(PAY, ["g"])
+    table.play({"pay": {"error": "boom"}})
+    with pytest.raises(Refused, match="the plan has no step pya"):
+        table.tell(c.RetryRun(approved=["pay[0]", "pya"]))
+    assert table.state.status == "failed"
+
+
 def test_the_result_of_an_open_step_is_set() -> None:
     table = start(CHAIN, ["g"])
     with pytest.raises(BadValue, match="does not fit"):

@@ -466,7 +466,7 @@ def test_after_a_crash_work_in_flight_is_done_again_and_overdue_retries_at_once(
     world.advance("1s")
     world._process.die()  # nobody is there while the retry becomes due
     world._loop._now = world._loop.time() + 3600
-    with world._bound():
+    with world._bind_app():
         world._boot()
     world.settle()
     assert len(world.calls(flaky)) == 2, "the overdue retry was made at once"

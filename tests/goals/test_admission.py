@@ -9,8 +9,8 @@ import weft
 from weft.core.goal.catalogue import Catalogue
 from weft.core.goal.checks import BadStep
 from weft.errors import NameTaken, UnknownStep
-from weft.goals import admit, load_steps, parse_steps
-from weft.goals.admission import update
+from weft.goals import admit_steps, load_steps, parse_steps
+from weft.goals.admission import update_definition
 from weft.runtime.goal_language import GOAL_LANGUAGES
 
 
@@ -20,13 +20,13 @@ def loaded(**steps: dict[str, Any]) -> Any:
 
 def filled(**steps: dict[str, Any]) -> Catalogue:
     catalogue = Catalogue()
-    for event in admit(catalogue, loaded(**steps), GOAL_LANGUAGES):
+    for event in admit_steps(catalogue, loaded(**steps), GOAL_LANGUAGES):
         catalogue.evolve(event)
     return catalogue
 
 
 def test_all_steps_of_a_document_become_events_in_its_order() -> None:
-    events = admit(Catalogue(), loaded(b={"gives": ["x"]}, a={"needs": ["x"]}), GOAL_LANGUAGES)
+    events = admit_steps(Catalogue(), loaded(b={"gives": ["x"]}, a={"needs": ["x"]}), GOAL_LANGUAGES)
 
     assert [(type(event).__name__, event.step.id) for event in events] == [  # type: ignore[union-attr]
         ("StepRegistered", "b"),
@@ -35,21 +35,21 @@ def test_all_steps_of_a_document_become_events_in_its_order() -> None:
 
 
 def test_a_document_that_is_known_already_changes_nothing() -> None:
-    assert admit(filled(a={"gives": ["x"]}), loaded(a={"gives": ["x"]}), GOAL_LANGUAGES) == []
+    assert admit_steps(filled(a={"gives": ["x"]}), loaded(a={"gives": ["x"]}), GOAL_LANGUAGES) == []
 
 
 def test_another_definition_under_a_known_id_is_refused() -> None:
     with pytest.raises(NameTaken, match="step a is registered with another definition"):
-        admit(filled(a={"gives": ["x"]}), loaded(a={"gives": ["y"]}), GOAL_LANGUAGES)
+        admit_steps(filled(a={"gives": ["x"]}), loaded(a={"gives": ["y"]}), GOAL_LANGUAGES)
 
 
 def test_an_update_changes_what_exists_and_nothing_else() -> None:
     catalogue = filled(a={"gives": ["x"]})
 
-    assert len(admit(catalogue, loaded(a={"gives": ["y"]}), GOAL_LANGUAGES, update)) == 1
-    assert admit(catalogue, loaded(a={"gives": ["x"]}), GOAL_LANGUAGES, update) == []
+    assert len(admit_steps(catalogue, loaded(a={"gives": ["y"]}), GOAL_LANGUAGES, update_definition)) == 1
+    assert admit_steps(catalogue, loaded(a={"gives": ["x"]}), GOAL_LANGUAGES, update_definition) == []
     with pytest.raises(UnknownStep):
-        admit(catalogue, loaded(b={}), GOAL_LANGUAGES, update)
+        admit_steps(catalogue, loaded(b={}), GOAL_LANGUAGES, update_definition)
 
 
 def test_conflicts_of_all_steps_are_told_together_with_their_lines() -> None:
@@ -62,7 +62,7 @@ steps:
   four: {step: four, needs: {a: number}}
 """
     with pytest.raises(BadStep) as refused:
-        admit(catalogue, parse_steps(document, GOAL_LANGUAGES, file="steps.yaml"), GOAL_LANGUAGES)
+        admit_steps(catalogue, parse_steps(document, GOAL_LANGUAGES, file="steps.yaml"), GOAL_LANGUAGES)
 
     found: Any = refused.value.context["findings"]
     assert [(each.line, each.code) for each in found] == [

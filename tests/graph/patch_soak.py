@@ -11,13 +11,16 @@ import multiprocessing
 import sys
 import traceback
 
-from tests.graph.test_random_patches import patch_and_play
+from tests.graph.test_random_patches import go_back_and_play, instruct_and_play, patch_ahead_and_play, patch_and_play
+
+PLAYS = (patch_and_play, patch_ahead_and_play, go_back_and_play, instruct_and_play)
 
 
 def wrong_with(seed: int) -> str:
     """Return what is wrong with the run of a seed, or nothing."""
     try:
-        patch_and_play(seed)
+        for play in PLAYS:
+            play(seed)
     except Exception:
         return f"seed {seed}: {traceback.format_exc(limit=-3)}"
     return ""

@@ -226,6 +226,21 @@ def test_two_tokens_at_a_plain_node_in_front_of_a_join_are_an_error() -> None:
     assert (flaw.node, flaw.severity) == ("d", "error")
 
 
+def test_the_message_about_a_crowd_names_one_join_or_several() -> None:
+    several = nodes(
+        a={"next": [{"to": ["b", "c", "e"]}]},
+        b={"next": "d"},
+        c={"next": "d"},
+        d={"next": [{"to": ["f", "g"]}]},
+        e={"next": [{"to": ["f", "g"]}]},
+        f={"join": "edges"},
+        g={"join": "edges"},
+    )
+
+    assert only(CROWD, "entered_twice").message == "d may run twice, but f waits for it only once."
+    assert only(several, "entered_twice").message == "d may run twice, but f and g wait for it only once."
+
+
 def test_two_tokens_of_one_branch_meet_at_its_fan_in() -> None:
     document = nodes(
         a={"next": [{"to": "b", "for_each": "${input.list}"}]},

@@ -12,10 +12,13 @@ import pytest
 
 from tests.scale import first
 from tests.work import lines_of
+from weft.core.goal.checks import BadStep
 from weft.core.graph.model import GraphModel
 from weft.core.graph.soundness import check_soundness
 from weft.errors import BadGraph
+from weft.goals import load_steps
 from weft.graphs.load import load_graph
+from weft.runtime.goal_language import GOAL_LANGUAGES
 
 NODES = 2_000
 COMPILED_MAX = 6_000_000
@@ -127,3 +130,34 @@ def test_how_deep_is_too_deep_is_said() -> None:
 
     with pytest.raises(BadGraph, match="more than 100 loops and fan-outs are nested"):
         load_graph({"nodes": fan_outs_in_fan_outs(101)})
+
+
+LONG = "x" * 3_000
+LONG_NAMES: list[dict[str, Any]] = [
+    {"name": f"{LONG}!", "nodes": {"a": {"pass": True}}},
+    {"nodes": {f"{LONG}!": {"pass": True}}},
+    {"nodes": {LONG: {"step": "s", "next": "b"}}},
+    {"nodes": [{"id": LONG, "pass": True}] * 2},
+    {LONG: 1, "nodes": {"a": {"pass": True}}},
+    {"limits": {f"{LONG} {LONG}": 1}, "nodes": {"a": {"pass": True}}},
+    {"output": {LONG: f"${{{LONG}}}"}, "nodes": {"a": {"pass": True}}},
+    {"nodes": {"a": {"pass": True, "save": {LONG: "${output}"}}}},
+    {"nodes": {"a": {"step": "s", "with": {"n": f"${{nodes.{LONG}.output}}"}}}},
+    {"nodes": {"a": {"type": LONG, "config": {}}}},
+]
+
+
+@pytest.mark.parametrize("document", LONG_NAMES, ids=range(len(LONG_NAMES)))
+def test_a_long_name_is_cut_where_it_is_told(document: dict[str, Any]) -> None:
+    with pytest.raises(BadGraph) as refused:
+        load_graph(document)
+
+    assert len(str(refused.value)) < 2_000
+    assert "…" in str(refused.value)
+
+
+def test_a_long_name_of_a_step_is_cut_where_it_is_told() -> None:
+    with pytest.raises(BadStep) as refused:
+        load_steps({"weft": "steps/1", "steps": {LONG: {"step": "s", LONG: 1}}}, GOAL_LANGUAGES)
+
+    assert len(str(refused.value)) < 2_000

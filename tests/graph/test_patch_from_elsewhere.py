@@ -17,6 +17,7 @@ from weft.core.ids import HostId, RunId
 from weft.core.run.patch_plan import PatchPlan
 from weft.core.run.style import JudgedPatch
 from weft.core.run.worked_out import hand_over
+from weft.runtime.patch_limits import PatchLimits
 from weft.runtime.patches import NO_HOST, NOT_YET, UNLESS_GONE_ON, PatchOptions, PatchService
 from weft.runtime.service import RunService
 
@@ -92,6 +93,9 @@ def test_a_plan_says_what_the_document_changes_and_its_digest_leaves_that_out() 
             assert (await patches.patch("o-1", patch, PatchOptions(expect=plan.digest))).applied
             undo = await patches.undo("o-1", PatchOptions(dry_run=True))
             assert undo.changes == ["removes the node c", *edits, "adds the edge a>b", "changes limits"]
+            other = {"document": {"name": "order", "nodes": {"c": more["c"], "b": more["b"]}}}
+            entry = await patches.patch("o-1", other, PatchOptions(dry_run=True))
+            assert "adds the entry c" in entry.changes
 
     play(scene())
 
@@ -106,6 +110,24 @@ def test_a_digest_that_no_plan_has_is_answered_with_the_one_of_the_plan() -> Non
             with pytest.raises(weft.PatchRefused, match=f"is not the expected one: its digest is {plan.digest}") as no:
                 await patched(store.without_host(app), expect="0123456789abcdef01234567")
             assert no.value.code == "patch.moved_on"
+
+    play(scene())
+
+
+def test_a_patch_that_cannot_wait_is_refused_with_the_reason() -> None:
+    async def scene() -> None:
+        store, app = Store(), build()
+        async with store.host(app):
+            await app.start("order", id="o-1")
+            await calm()
+            elsewhere = store.without_host(app)
+            with pytest.raises(weft.Refused, match="order has no node 'nowhere'"):
+                await patched(elsewhere, wait_ms=1000, at="nowhere")
+
+            elsewhere.patch_limits = PatchLimits(patches=1)
+            assert (await patched(elsewhere, wait_ms=3_600_000, at="b")).asked
+            with pytest.raises(weft.LimitExceeded):
+                await patched(elsewhere, wait_ms=3_600_000, at="b")
 
     play(scene())
 

@@ -61,8 +61,53 @@ def test_a_token_that_waits_takes_the_place_of_the_edge_that_replaced_its_own() 
     run.finish("a", None, {})
     run.finish("c", None, {})
     patched(run, ops=between("c", "j"))
-    (ended,) = ends_clean(run)
+    (ended,) = ends_clean(run.copied())
     assert ended.state.executed == {"a": 1, "c": 1, "b": 1, "j": 1}, "x lies behind"
+
+    undo = run.undoing()
+    assert run.judge(undo).ok, run.judge(undo).refusals
+    run.tell(undo)
+    assert [token.edge for token in run.state.tokens.values() if token.mode == "joining"] == ["c>j"]
+    (ended,) = ends_clean(run)
+    assert ended.state.executed == {"a": 1, "c": 1, "b": 1, "j": 1}
+
+
+def test_a_token_that_waits_takes_only_a_new_edge_on_its_way_and_only_if_there_is_one() -> None:
+    def waiting(**nodes: Any) -> PatchTable:
+        run = fork_and_join(**nodes)
+        for node in "ac":
+            run.finish(node, None, {})
+        return run
+
+    def led(to: Any, **nodes: Any) -> list[dict[str, Any]]:
+        added = [{"op": "add", "path": f"/nodes/{name}", "value": {**STEP, "next": "j"}} for name in nodes]
+        return [*added, {"op": "replace", "path": "/nodes/c/next", "value": to}]
+
+    assert codes(waiting(), ops=led("x", x=1)) == []
+    both_ways = led([{"to": ["x", "y"]}], x=1, y=1)
+    assert codes(waiting(), ops=both_ways) == ["patch.waiting_token"], "two edges could be meant"
+    assert codes(waiting(), ops=led([], x=1)) == ["patch.waiting_token"], "x lies on another way"
+    from_b = [*led([]), {"op": "add", "path": "/nodes/x", "value": {**STEP, "next": "j"}}]
+    from_b.append({"op": "replace", "path": "/nodes/b/next", "value": [{"to": ["x", "j"]}]})
+    from_b.append({"op": "add", "path": "/nodes/c/next", "value": "x"})
+    assert codes(waiting(), ops=from_b) == ["patch.waiting_token"], "something can still come over the edge from x"
+
+
+def test_an_undo_gives_renamed_nodes_their_names_back() -> None:
+    run = fork_and_join()
+    run.finish("a", None, {})
+    renamed = [
+        {"op": "move", "from": "/nodes/c", "path": "/nodes/new"},
+        {"op": "replace", "path": "/nodes/a/next", "value": [{"to": "b"}, {"to": "new"}]},
+    ]
+    patched(run, ops=renamed, rename={"c": "new"})
+    for redo, nodes in ((False, ["b", "c"]), (True, ["b", "new"])):
+        undo = run.undoing(redo=redo)
+        assert run.judge(undo).ok, run.judge(undo).refusals
+        run.tell(undo)
+        assert sorted(token.node for token in run.state.tokens.values()) == nodes
+        assert run.refolded().snapshot() == run.machine.snapshot()
+    ends_clean(run)
 
 
 def test_skips_at_a_join_to_which_nothing_comes_are_forgotten() -> None:
@@ -215,6 +260,16 @@ def test_no_token_comes_over_an_edge_over_which_one_waits() -> None:
         run.finish(node, None, {})
     assert codes(run, ops=[], move=[{"node": "b", "to": "j", "via": "c"}]) == ["patch.edge_taken"]
     assert codes(run, ops=[], move=[{"node": "b", "to": "j"}]) == ["patch.say_via"]
+
+
+def test_no_token_comes_over_an_edge_that_is_not_there() -> None:
+    run = run_of(a={**STEP, "next": "b"}, b={**STEP, "next": "c"}, c=STEP)
+    assert codes(run, ops=[], move=[{"node": "a", "to": "c", "via": "b"}]) == []
+    for via in ("nowhere", "x" * 5_000):
+        command = run.prepare({"reason": "r", "ops": [], "move": [{"node": "a", "to": "c", "via": via}]})
+        (refusal,) = run.judge(command).refusals
+        assert refusal.code == "patch.say_via"
+        assert len(refusal.message) < 200
 
 
 def many(width: int = 0) -> PatchTable:

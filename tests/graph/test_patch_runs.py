@@ -69,6 +69,37 @@ async def _a_run_follows_a_new_document_from_where_it_stands() -> None:
     assert done == ["work", "other"]
 
 
+def test_a_patch_that_changes_nothing_writes_nothing() -> None:
+    asyncio.run(_a_patch_that_changes_nothing_writes_nothing())
+
+
+async def _a_patch_that_changes_nothing_writes_nothing() -> None:
+    app, _ = _app()
+    app.graph(FIRST)
+    async with app:
+        handle = await app.start("order", id="o-1")
+        await _asking(handle)
+        before = [event.seq async for event in handle.events()]
+
+        plans = [
+            await handle.patch([]),
+            await handle.patch(document=FIRST),
+            await handle.patch([], dry_run=True),
+            await handle.patch([], wait="1h"),
+            await handle.patch([], review=["bob"], by="ann"),
+        ]
+
+        assert [(plan.unchanged, plan.applied, plan.asked) for plan in plans] == [(True, False, 0)] * 5
+        assert [event.seq async for event in handle.events()] == before
+        with pytest.raises(weft.PatchRefused, match="is not the expected one"):
+            await handle.patch([], expect="0" * 64)
+        set_by_hand = await handle.patch([], set={"state.limit": 5}, reason="by hand")
+        assert (set_by_hand.applied, set_by_hand.unchanged) == (True, False)
+        assert [(entry.what, entry.place, entry.detail) for entry in set_by_hand.entries] == [
+            ("sets", "state.limit", "5")
+        ]
+
+
 def test_undo_and_redo() -> None:
     asyncio.run(_undo_and_redo())
 
@@ -361,3 +392,24 @@ def test_a_run_is_explained_after_a_patch_took_away_the_edge_that_it_had_taken()
             world.perform(lambda: app.get(run.id).decide("b", approved=True))
             world.settle()
     assert run.status == "completed"
+
+
+def test_fields_that_a_patch_sets_are_those_of_the_state() -> None:
+    asyncio.run(_fields_that_a_patch_sets_are_those_of_the_state())
+
+
+async def _fields_that_a_patch_sets_are_those_of_the_state() -> None:
+    app, _ = _app()
+    app.graph(FIRST)
+    declare = {"op": "add", "path": "/state", "value": {"limit": "integer"}}
+    async with app:
+        handle = await app.start("order", id="o-21")
+        await _asking(handle)
+        given = {"state.limit": "many", "state.limmit": 1}
+        plan = await handle.patch([declare], set=given, reason="r", dry_run=True)
+        found = [(one.code, one.path) for one in plan.refusals]
+        assert found == [("patch.wrong_type", "set.state.limit"), ("patch.unknown_field", "set.state.limmit")]
+        plan = await handle.patch([], set={"input.order": 1}, reason="r", dry_run=True)
+        assert [one.code for one in plan.refusals] == ["patch.unknown_field"]
+        plan = await handle.patch([declare], set={"state.limit": 5}, reason="r")
+        assert plan.applied

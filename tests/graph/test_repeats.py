@@ -83,6 +83,14 @@ def test_an_approval_given_beforehand_names_the_node() -> None:
     assert len(performed(play, "b")) == 2
 
 
+def test_an_approval_of_a_node_that_is_not_there_is_refused() -> None:
+    play, _ = failed_at("b")
+    before = len(play.log)
+    with pytest.raises(weft.Refused, match="the graph has no node bb"):
+        play.tell(c.RetryRun(approved=["b", "bb"]))
+    assert len(play.log) == before
+
+
 @pytest.mark.parametrize("node", ["a", "d"])
 def test_an_idempotent_node_is_performed_again_with_the_same_key(node: str) -> None:
     play, _ = failed_at(node)

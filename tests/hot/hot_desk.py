@@ -9,10 +9,12 @@ import weft
 from tests.code.desk import CALM, Call, Desk, T
 from tests.code.timeless import InPlace, LoopClock
 from tests.hot.memory_server import Disk, MemoryWalServer
+from weft.core import events as e
 from weft.runtime.host import Host
 from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
 from weft.runtime.surroundings import Surroundings
+from weft.stores.hot.entries import decode
 from weft.stores.hot.policy import END, EVENT, HotPolicy
 from weft.stores.hot.store import HotStore
 from weft.stores.memory import MemoryStore
@@ -67,3 +69,8 @@ class HotDesk(Desk):
     def entries(self) -> list[Any]:
         """The entries of all WALs on the server, oldest first."""
         return [entry for wal in self.disk.wals.values() for entry in wal.entries.values()]
+
+    def hopped(self) -> list[str]:
+        """The kinds of all events that were ever written to a WAL, in order."""
+        appends = [append for entry in self.disk.written for append in decode(entry)]
+        return [type(e.decode(event.body)).__struct_config__.tag for append in appends for event in append.events]  # type: ignore[misc]

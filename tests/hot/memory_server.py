@@ -42,6 +42,8 @@ class Disk(msgspec.Struct):
     facts: ServerFacts = FACTS
     away: bool = False
     """Nobody gets an answer."""
+    written: list[bytes] = msgspec.field(default_factory=list)
+    """Every entry that was ever written, also what is trimmed by now."""
     refusal: str = ""
     """What the server says to every write, such as "OOM" or "READONLY"; empty if it takes them."""
 
@@ -80,10 +82,10 @@ class MemoryWalServer:
     async def set_identity(self, value: str, *, replace: str | None = None) -> str:
         await self._arrive()
         self._check_writable()
-        if self.disk.identity in {None, replace}:
+        if self.disk.identity == replace:
             self.disk.identity = value
         await self._leave()
-        return self.disk.identity or value
+        return self.disk.identity or ""
 
     # --- one's own WAL -----------------------------------------------------------------------------------------------
 
@@ -102,6 +104,7 @@ class MemoryWalServer:
             self._break("sealed" if held.sealed else "gap")
         held.entries[n] = entry
         held.head = n
+        self.disk.written.append(entry)
         if trim is not None:
             _trim(held, trim)
         await self._acknowledge()

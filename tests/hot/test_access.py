@@ -66,6 +66,9 @@ async def test_a_password_without_a_user_and_another_database_are_used(own_redis
     own_redis.command("CONFIG", "SET", "requirepass", "secret")
     server = server_at(f"redis://:secret@127.0.0.1:{own_redis.port}/3")
     await use_all_of(server)
+    elsewhere = server_at(f"redis://:secret@127.0.0.1:{own_redis.port}/0")
+    assert (await server.identity(), await elsewhere.identity()) == ("one", None)
+    await elsewhere.close()
     await server.close()
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import weft
 from tests import servers
 from tests.contract.kit import HERE, RUN, append, new
 from tests.redis_server import RedisServer
+from tests.server.kit import serving
 from weft.cli.run_list import print_status
 from weft.errors import UsageError
 from weft.ports.store import Outcome
@@ -108,7 +110,10 @@ def test_the_log_the_row_of_the_host_and_the_status_say_what_may_be_lost(
     assert "redis   1 host: Redis at" in text
 
 
-def test_a_host_that_uses_redis_as_an_aid_only_reads_the_log_of_a_dead_host(url: str, own_redis: RedisServer) -> None:
+@pytest.mark.parametrize("is_full", [False, True])
+def test_a_host_that_uses_redis_as_an_aid_only_reads_the_log_of_a_dead_host(
+    url: str, own_redis: RedisServer, *, is_full: bool
+) -> None:
     async def die() -> None:
         store = open_store(url, redis=RedisUse(url=own_redis.url, hot="end"))
         await store.open()
@@ -133,7 +138,11 @@ def test_a_host_that_uses_redis_as_an_aid_only_reads_the_log_of_a_dead_host(url:
         assert own_redis.command("KEYS", "*:log") == []
 
     asyncio.run(die())
-    assert len(own_redis.command("KEYS", "*:log")) == 1
+    logs = own_redis.command("KEYS", "*:log")
+    assert isinstance(logs, list)
+    assert len(logs) == 1
+    if is_full:
+        own_redis.command("CONFIG", "SET", "maxmemory", "1mb")
     asyncio.run(play())
 
 
@@ -211,3 +220,28 @@ def test_a_host_attaches_when_the_server_is_there(url: str, own_redis: RedisServ
         return own_redis.command("KEYS", "*:head") != []
 
     asyncio.run(play())
+
+
+def test_a_server_says_what_may_be_lost_and_counts_what_was(url: str, own_redis: RedisServer) -> None:
+    async def die() -> None:
+        store = open_store(url, redis=RedisUse(url=own_redis.url, hot="end"))
+        await store.open()
+        await store.hosts.join(HERE, lease_ms=100)
+        for given in (append(count=0, create=new(RUN)), append(count=2)):
+            assert await store.log.commit([given], HERE) == [Outcome.ACCEPTED]
+        await store.close()
+
+    asyncio.run(die())
+    lost = own_redis.command("KEYS", "*:log") + own_redis.command("KEYS", "*:head")  # type: ignore[operator]
+    own_redis.command("DEL", *lost)  # as a server does that has lost its last second
+    with serving(app_of(url, own_redis)) as server:
+        ready = server.get("/readyz").json
+        assert ready["status"] == "ready"
+        assert (ready["redis"]["role"], ready["redis"]["policy"]) == ("hot", "event")
+        assert "those of the last second if the machine of Redis loses power" in ready["redis"]["may_be_lost"]
+        deadline = time.monotonic() + WAIT_SECONDS_MAX
+        while b"weft_hot_lost_total 1.0" not in server.get("/metrics").raw:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        (loss,) = server.get("/api/v1/status").json["losses"]
+        assert (loss["reason"], loss["runs"]) == ("gone", ["id of run-1"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.code.timeless import calm
@@ -14,7 +15,7 @@ from tests.hot.memory_server import Held, MemoryWalServer
 from weft.core.ids import Epoch
 from weft.errors import Unavailable
 from weft.runtime.clock import SystemClock
-from weft.stores.hot.keeper import REMOVE_SECONDS, TICK_SECONDS
+from weft.stores.hot.keeper import CHECK_SECONDS, REMOVE_SECONDS, TICK_SECONDS
 from weft.stores.hot.takeover import Takeover
 from weft.stores.memory import wals as memory_wals
 
@@ -169,6 +170,32 @@ def test_no_hop_goes_to_a_wal_that_its_run_does_not_name() -> None:
     hot_scene(acts)
 
 
+class SlowServer(MemoryWalServer):
+    """It takes its time for every entry."""
+
+    seconds = 0.0
+
+    async def append(self, *entry: Any) -> None:
+        await asyncio.sleep(self.seconds)
+        await super().append(*entry)
+
+
+def test_a_server_that_is_slow_is_named_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    async def acts(scene: HotScene) -> None:
+        server = scene.store.server
+        assert isinstance(server, SlowServer)
+        for seq, server.seconds in enumerate([0.4, 2.0, 2.0, 60.0, 0.4]):
+            await scene.hop(seq)
+        assert scene.entries() == 5
+        assert [line for line in caplog.messages if "in Redis took" in line] == [
+            f"weft: an entry of the write-ahead log in Redis took {took} s, and steps wait that long: "
+            "Redis, the network or this process is slow"
+            for took in ("2.0", "60.0")
+        ]
+
+    hot_scene(acts, server=SlowServer)
+
+
 def test_a_host_that_is_taken_for_dead_loses_no_hop() -> None:
     """It hops between the moment in which others read its WAL and the one in which they say that it is drained."""
 
@@ -224,6 +251,22 @@ def test_a_host_whose_server_is_away_works_without_it_and_is_hot_when_it_comes()
         await asyncio.sleep(5)
         await scene.hop(2)
         assert scene.stored().seq == 2
+
+    hot_scene(acts)
+
+
+def test_a_server_that_begins_to_evict_is_given_up_until_it_keeps_everything_again() -> None:
+    async def acts(scene: HotScene) -> None:
+        keeps = scene.disk.facts
+        await scene.hop()
+        scene.disk.facts = msgspec.structs.replace(keeps, maxmemory_policy="allkeys-lru")
+        await asyncio.sleep(CHECK_SECONDS + 2 * TICK_SECONDS)
+        assert scene.store.hot_lane.wal is None
+        assert "evicts keys" in scene.store.hot_lane.broken
+        assert scene.stored().seq == 1
+        scene.disk.facts = keeps
+        await asyncio.sleep(5)
+        assert scene.store.hot_lane.wal is not None
 
     hot_scene(acts)
 

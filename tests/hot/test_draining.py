@@ -312,7 +312,7 @@ def test_a_hop_of_a_run_that_was_lost_meanwhile_is_judged_by_the_store() -> None
         assert wal is not None
         await scene.durable.wals.mark_drained(wal, forced=True)
         await scene.durable.log.claim([RUN], THERE, expected={RUN: Epoch(1)})
-        scene.store.through_lane._drop(RunUid(RUN))
+        scene.store.through_lane._drop_tail(RunUid(RUN))
         server.may_answer.set()
         assert await hops == [Outcome.STALE_EPOCH, Outcome.ACCEPTED]
         assert (scene.stored().seq, scene.stored(OTHER).seq) == (0, 1)

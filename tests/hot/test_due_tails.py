@@ -29,7 +29,7 @@ def test_a_tail_is_due_when_the_drainer_need_not_wait_any_longer() -> None:
             tails.add(Append(uid=RunUid("u"), epoch=Epoch(1), seq=Seq(1), events=[EVENT]), 1, began)
             lane = ThroughLane(MemoryStore(), tails, OwnedRuns(), policy)
             await asyncio.sleep(policy.delay_seconds)
-            if bool(lane._due(1)) != (lane._seconds_until_due() == 0):
+            if bool(lane._due_tails(1)) != (lane._seconds_until_due() == 0):
                 found.append(began)
         return found
 

@@ -72,7 +72,16 @@ def test_a_later_format_is_not_taken_for_damage(later: tuple[object, ...]) -> No
 
 
 @pytest.mark.parametrize(
-    "other", [b"", b"\xc0", b"text", msgspec.msgpack.encode(("a", 1, [])), msgspec.msgpack.encode([])]
+    "other",
+    [
+        b"",
+        b"\xc0",
+        b"text",
+        msgspec.msgpack.encode(("a", 1, [])),
+        msgspec.msgpack.encode([]),
+        b"\x91" * 5_000,
+        b"\x93\x01\x00" + b"\x91" * 5_000 + b"\xc0",
+    ],
 )
 def test_what_was_never_an_entry_is_damaged(other: bytes) -> None:
     with pytest.raises(Corrupt):

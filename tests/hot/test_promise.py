@@ -6,7 +6,7 @@ import pytest
 from tests.hot.memory_server import FACTS
 from weft.ports.wal_server import ServerFacts
 from weft.stores.hot.policy import hot_policy
-from weft.stores.hot.promise import promise, server_text, warning
+from weft.stores.hot.promise import server_text, server_warning, what_may_be_lost
 
 
 def of(**facts: object) -> ServerFacts:
@@ -28,14 +28,14 @@ def of(**facts: object) -> ServerFacts:
     ],
 )
 def test_the_sentence_follows_from_what_the_server_reports(facts: ServerFacts | None, says: str) -> None:
-    sentence = promise(facts, hot_policy("event"))
+    sentence = what_may_be_lost(facts, hot_policy("event"))
     assert says in sentence
     assert sentence.startswith("Answered commands, results and irreversible steps are never lost")
     assert sentence.count(".") == 1
 
 
 def test_without_replicas_a_failover_is_not_mentioned() -> None:
-    assert "fails over" not in promise(of(replicas=0), hot_policy("event"))
+    assert "fails over" not in what_may_be_lost(of(replicas=0), hot_policy("event"))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_without_replicas_a_failover_is_not_mentioned() -> None:
     ],
 )
 def test_the_policy_says_how_much_is_not_in_postgres(policy: str, says: str) -> None:
-    assert says in promise(of(), hot_policy(policy))
+    assert says in what_may_be_lost(of(), hot_policy(policy))
 
 
 def test_a_server_is_described_in_a_few_words() -> None:
@@ -57,6 +57,6 @@ def test_a_server_is_described_in_a_few_words() -> None:
 
 
 def test_a_server_without_an_aof_is_warned_about() -> None:
-    assert "appendonly" in warning(of(aof=False))
-    assert not warning(of())
-    assert not warning(of(aof=None))
+    assert "appendonly" in server_warning(of(aof=False))
+    assert not server_warning(of())
+    assert not server_warning(of(aof=None))

@@ -39,6 +39,62 @@ async def test_a_full_server_breaks_the_wal_and_keeps_what_it_had(
 
 
 @in_loop
+async def test_the_wal_of_a_dead_host_can_be_sealed_read_and_deleted_on_a_full_server(
+    own_redis: RedisServer, server: RedisWalServer, peer: RedisWalServer
+) -> None:
+    await server.begin(1)
+    await server.append(1, 1, b"a", None)
+    own_redis.command("CONFIG", "SET", "maxmemory", "1mb")
+    assert await peer.seal(1) == 1
+    assert await peer.read(1) == [(1, b"a")]
+    await peer.delete(1)
+    assert own_redis.command("KEYS", "*:log") == []
+
+
+@in_loop
+async def test_who_asks_for_the_identity_of_a_server_may_ask_whether_it_can_be_written(
+    own_redis: RedisServer, server: RedisWalServer
+) -> None:
+    assert await server.set_identity("one") == "one"
+    own_redis.command("CONFIG", "SET", "maxmemory", "1mb")
+    assert await server.identity() == "one"
+    with pytest.raises(Unavailable, match="OOM"):
+        await server.set_identity("one", replace="one")
+    own_redis.command("CONFIG", "SET", "maxmemory", "0")
+    assert await server.set_identity("one", replace="one") == "one"
+    own_redis.command("REPLICAOF", "127.0.0.1", "1")
+    with pytest.raises(Unavailable, match="READONLY"):
+        await server.set_identity("one", replace="one")
+
+
+@pytest.mark.parametrize("head", ["garbage", "sealed", "sealed many", "", b"\xff"])
+@in_loop
+async def test_a_head_that_nobody_wrote_like_that_is_a_server_that_cannot_be_used(
+    own_redis: RedisServer, server: RedisWalServer, head: str | bytes
+) -> None:
+    own_redis.command("SET", "weft:{test.1}:head", head)
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="the head of write-ahead log 1 is"):
+            await server.seal(1)
+
+
+@in_loop
+async def test_keys_of_another_type_are_a_server_that_cannot_be_used(
+    own_redis: RedisServer, server: RedisWalServer
+) -> None:
+    await server.begin(1)
+    own_redis.command("SET", "weft:{test.1}:log", "a")
+    with pytest.raises(Unavailable, match="WRONGTYPE"):
+        await server.read(1)
+    with pytest.raises(WalBroken, match="WRONGTYPE"):
+        await server.append(1, 1, b"a", None)
+    own_redis.command("DEL", "weft:{test.1}:head")
+    own_redis.command("LPUSH", "weft:{test.1}:head", "0")
+    with pytest.raises(Unavailable, match="WRONGTYPE"):
+        await server.seal(1)
+
+
+@in_loop
 async def test_a_primary_that_becomes_a_replica_breaks_the_wal(own_redis: RedisServer, server: RedisWalServer) -> None:
     await server.begin(1)
     own_redis.command("REPLICAOF", "127.0.0.1", "1")

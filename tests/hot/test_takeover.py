@@ -249,6 +249,12 @@ def test_a_wal_that_was_drained_long_ago_is_forgotten_when_no_run_names_it(
     assert go(scene.wals.open(HERE, "redis-1")) > scene.wal
 
 
+def test_a_wal_that_was_drained_just_now_is_kept(scene: Scene) -> None:
+    take_over(scene.taker())
+
+    assert go(scene.wals.old(limit=9)) == []
+
+
 def test_nothing_is_asked_while_no_host_is_dead() -> None:
     taker = Takeover(MemoryStore(), object(), None, HandClock())  # type: ignore[arg-type]
 

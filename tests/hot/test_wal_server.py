@@ -105,6 +105,10 @@ async def test_only_who_began_a_wal_appends_to_it(server: WalServer, peer: WalSe
     await server.begin(1)
     with pytest.raises(WalBroken, match="not open"):
         await peer.append(1, 1, b"a", None)
+    await peer.begin(2)
+    with pytest.raises(WalBroken, match="not open"):
+        await peer.append(1, 1, b"a", None)
+    await server.append(1, 1, b"a", None)
 
 
 @in_loop
@@ -114,6 +118,16 @@ async def test_the_first_identity_stays_until_it_is_replaced(server: WalServer, 
     assert await peer.set_identity("two") == "one"
     assert await peer.set_identity("two", replace="one") == "two"
     assert await server.identity() == "two"
+    assert await peer.set_identity("two", replace="two") == "two"
+
+
+@in_loop
+async def test_an_identity_is_not_replaced_by_who_has_seen_another_or_none(server: WalServer) -> None:
+    assert await server.set_identity("two", replace="one") == ""
+    assert await server.identity() is None
+    await server.set_identity("three")
+    assert await server.set_identity("two", replace="one") == "three"
+    assert await server.identity() == "three"
 
 
 @in_loop

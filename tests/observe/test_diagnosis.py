@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from typing import Any
 
 import msgspec
@@ -55,6 +57,31 @@ def test_each_wait_of_code_has_its_kind_place_and_ids() -> None:
     assert (found["ask"].title, found["ask"].asked) == ("Ship?", ["ann"])
     assert found["message"].names == ["paid"]
     assert len({wait.number for wait in found.values()}) == 4
+
+
+def test_an_attempt_has_been_running_since_it_was_due_and_not_since_the_first_one() -> None:
+    app = weft.App("memory://")
+
+    @app.step(retries=weft.Retry(attempts=3, delay="1m"))
+    async def charge() -> None:
+        if weft.task().attempt == 1:
+            raise OSError("down")
+        await asyncio.Event().wait()
+
+    @app.workflow
+    async def shop() -> None:
+        await charge()
+
+    async def scene() -> str:
+        handle = await app.start(shop())
+        await asyncio.sleep(70)
+        (wait,) = (await handle.explain()).waiting
+        await handle.cancel(force=True)
+        return wait.unblock
+
+    seconds = re.match(r"attempt 2, running for (\d+)\.\d+s; it has no timeout", Desk(app).play(scene))
+    assert seconds is not None
+    assert int(seconds[1]) < 30
 
 
 GRAPH: dict[str, Any] = {

@@ -14,7 +14,7 @@ from weft.cli.drawing.boxes import _metrics as cells
 from weft.observe.pictures import Arrow, Box, Picture, ranks
 from weft.observe.pictures.layout import Area, Layout, lay_out, lay_out_within
 from weft.observe.pictures.metrics import LayoutMetrics
-from weft.observe.pictures.model import cleaned
+from weft.observe.pictures.model import with_printable_texts
 from weft.observe.pictures.ranks import BENDS_MAX, rank
 from weft.observe.pictures.svg import metrics_of as pixels
 from weft.observe.pictures.tracks import LineTurn, lay_tracks
@@ -29,7 +29,7 @@ def metrics_of(picture: Picture, unit: str) -> LayoutMetrics:
 
 @cache
 def laid_out(name: str, unit: str) -> tuple[Picture, Layout]:
-    picture = cleaned(PICTURES[name])
+    picture = with_printable_texts(PICTURES[name])
     return picture, lay_out(picture, metrics_of(picture, unit))
 
 

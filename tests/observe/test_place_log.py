@@ -18,9 +18,9 @@ class CountingLog(PlaceLog):
 
     looks = 0
 
-    def _note(self, operation: Operation, seq: int, at: int) -> RunPlace:
+    def _record_standing(self, operation: Operation, seq: int, at: int) -> RunPlace:
         self.looks += 1
-        return super()._note(operation, seq, at)
+        return super()._record_standing(operation, seq, at)
 
 
 def add_all(log: PlaceLog, events: list[e.AnyEvent]) -> None:

@@ -1,6 +1,7 @@
 """How far a run is: items of maps, branches of fan-outs, work items of goals."""
 
 import asyncio
+import sys
 from typing import Annotated, Any
 
 import weft
@@ -76,6 +77,42 @@ def test_maps_in_maps_come_after_those_around_them() -> None:
 
     told, _ = watched(app, gate, flow())
     assert [str(one) for one in told] == ["outer 0 of 2", "outer/~0/inner 0 of 2", "outer/~1/inner 0 of 2"]
+
+
+def test_maps_that_are_done_cost_a_look_nearly_nothing() -> None:
+    app, gate = weft.App("memory://"), Gate(990)
+
+    @app.step
+    async def work(n: int) -> int:
+        return await gate(n)
+
+    @app.workflow
+    async def flow(ctx: weft.Context) -> None:
+        for start in range(0, 1_000, 20):
+            await ctx.map("items", work, range(start, start + 20), width=20)
+
+    async def scene() -> tuple[list[Progress], int]:
+        run = await app.start(flow(), id="r")
+        await calm()
+        machine = await app.service.reader.machine(await app.service.row(RunId("r")))
+        calls = 0
+
+        def count(frame: object, event: str, arg: object) -> None:
+            nonlocal calls
+            calls += event == "call"
+
+        sys.setprofile(count)
+        try:
+            told = progress_of(machine)
+        finally:
+            sys.setprofile(None)
+        gate.opened.set()
+        await run.result()
+        return told, calls
+
+    told, calls = Desk(app).play(scene)
+    assert told == [Progress("items#50", 10, 20)]
+    assert calls < 500
 
 
 def test_a_fan_out_tells_how_many_of_its_branches_are_done() -> None:

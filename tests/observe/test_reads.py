@@ -14,6 +14,7 @@ from weft.core.ids import RunId
 from weft.observe.dead_letters import all_dead_letters
 from weft.observe.explain import explain
 from weft.observe.questions import all_open, open_in
+from weft.observe.usage import usage_of
 from weft.runtime.service import RunService
 from weft.testing.faults import StoreCall, WiredStore
 
@@ -106,6 +107,19 @@ def test_a_question_of_a_run_in_memory_is_shown_without_reading_its_log() -> Non
         (item,) = [found async for found in all_open(counted.service)]
         assert (item.id, item.question.title) == ("run:ship", "Ship?")
         await explain(counted.service, item.row)
+        return counted
+
+    assert desk.play(scene).reads_of_the_log() == 0
+
+
+def test_the_usage_of_a_run_in_memory_is_shown_without_reading_its_log() -> None:
+    app = asking()
+    desk = Desk(app)
+
+    async def scene() -> Counted:
+        await started(app)
+        counted = Counted(desk, beside_the_engine=True)
+        await usage_of(counted.service, await counted.service.row(RunId("run")))
         return counted
 
     assert desk.play(scene).reads_of_the_log() == 0

@@ -10,7 +10,7 @@ import pytest
 import weft
 from weft.core.ids import RunId
 from weft.observe.place_log import PlaceLog
-from weft.observe.timeline import SPANS_PER_BOX_MAX, TimelineRow, TimeWindow, place_row, timeline_of
+from weft.observe.timeline import SPANS_PER_BOX_MAX, TimelineRow, TimeWindow, place_row, timeline_rows
 from weft.observe.timeline_marks import GAP_MIN_MS, IdleGap, gaps_of, lines_of
 from weft.testing import World
 
@@ -66,7 +66,7 @@ def window_of(log: PlaceLog, columns: int = 100) -> TimeWindow:
 
 
 def rows_of(log: PlaceLog) -> dict[str, TimelineRow]:
-    return {row.box: row for row in timeline_of(log.places, log.seq, window_of(log))}
+    return {row.box: row for row in timeline_rows(log.places, log.seq, window_of(log))}
 
 
 def spans_of(row: TimelineRow) -> list[Any]:

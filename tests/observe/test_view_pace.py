@@ -11,6 +11,7 @@ import pytest
 from tests.observe.test_viewed_run import play
 from weft.core.ids import RunId
 from weft.observe import viewed_run
+from weft.observe.cpu_pace import CpuPace
 from weft.observe.cpu_time import CpuTime
 from weft.observe.viewed_run import ViewedRuns
 from weft.ports.store import RunRow
@@ -52,10 +53,10 @@ def test_a_busy_run_is_folded_in_parts_and_a_resting_one_to_its_end(views: Calla
 def test_the_next_part_comes_after_a_pause_that_all_viewers_share(views: Callable[[Look], None]) -> None:
     async def look(service: RunService, row: RunRow, runs: ViewedRuns) -> None:
         viewed = await runs.get(service, row, is_busy=lambda: True)
-        viewed._next_at = asyncio.get_running_loop().time() + 1
+        viewed._pace.spend(1.0)
         await runs.get(service, row, is_busy=lambda: True)
         assert (viewed.log.seq, viewed.is_behind) == (PAGE, True)
-        viewed._next_at = 0.0
+        viewed._pace.spend(0.0)
         await runs.get(service, row, is_busy=lambda: True)
         assert viewed.log.seq == 2 * PAGE
 
@@ -103,6 +104,37 @@ def test_requests_see_everything_when_nobody_watches_any_more(views: Callable[[L
         assert viewed.log.seq == row.seq
 
     views(look)
+
+
+@pytest.mark.parametrize(
+    ("used", "passed", "is_due"),
+    [
+        pytest.param(0.9, 0.9, False, id="a busy process has not used enough"),
+        pytest.param(1.0, 1.0, True, id="a busy process"),
+        pytest.param(1.0, 9.0, True, id="a process that gets a part of a core"),
+        pytest.param(0.0, 4.0, False, id="an idle process, too early"),
+        pytest.param(0.0, 5.0, True, id="an idle process"),
+    ],
+)
+def test_what_costs_ten_milliseconds_is_done_again_after_its_share(used: float, passed: float, is_due: bool) -> None:
+    now = cpu = 0.0
+    pace = CpuPace(0.01, 0.002, 60.0, clock=lambda: now, cpu_clock=lambda: cpu)
+    pace.spend(0.01)
+
+    now, cpu = passed, used
+
+    assert pace.is_due() == is_due
+
+
+def test_the_longest_pause_holds_whatever_something_cost() -> None:
+    now = 0.0
+    pace = CpuPace(0.01, 0.002, 60.0, clock=lambda: now, cpu_clock=lambda: 0.0)
+    pace.spend(1_000.0)
+
+    now = 59.0
+    assert not pace.is_due()
+    now = 60.0
+    assert pace.is_due()
 
 
 def test_the_cpu_time_of_a_coroutine_leaves_out_what_others_do_while_it_waits() -> None:

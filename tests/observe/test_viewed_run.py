@@ -17,7 +17,7 @@ from weft.observe.past_machines import PastMachines
 from weft.observe.pictures.drawn import draw
 from weft.observe.place_log import PlaceLog
 from weft.observe.place_rows import PlaceSearch, find_places
-from weft.observe.timeline import TimeWindow, timeline_of
+from weft.observe.timeline import TimeWindow, timeline_rows
 from weft.observe.timeline_marks import gaps_of, lines_of
 from weft.observe.viewed_run import ViewedRun, ViewedRuns
 from weft.testing import World
@@ -108,7 +108,7 @@ def play_goal(world: World, app: weft.App) -> tuple[World, weft.App]:
 
 def subjects(log: PlaceLog, seq: int) -> Any:
     """Return what the log says about the places of the events of a record."""
-    return [(one.kind, one.place and (one.place.number, one.place.box)) for one in log.subjects(seq)]
+    return [(one.kind, one.place and (one.place.number, one.place.box)) for one in log.subjects_of_record(seq)]
 
 
 def shown(log: PlaceLog, seq: int) -> Any:
@@ -116,7 +116,7 @@ def shown(log: PlaceLog, seq: int) -> Any:
     places, after = find_places(log, PlaceSearch(seq=seq))
     assert after is None
     window = TimeWindow(log.time_of(1), log.time_of(seq) + 1, 10, log.time_of(seq), gaps_of(log, seq, log.time_of(seq)))
-    return msgspec.to_builtins((places, timeline_of(log.until(seq), seq, window), lines_of(log, seq), window.gaps))
+    return msgspec.to_builtins((places, timeline_rows(log.until(seq), seq, window), lines_of(log, seq), window.gaps))
 
 
 @pytest.mark.parametrize("style", ["code", "graph", "goal"])

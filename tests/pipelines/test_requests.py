@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -15,6 +16,21 @@ from weft.steps.pipelines.failures import is_final_failure
 from weft.steps.pipelines.run import PipelineRunner
 
 T = TypeVar("T")
+KEY = "very-secret-weather-key"
+PROFILES = """
+[tool.weft.auth]
+head = {secret = "env:WEATHER_KEY", in = "header", name = "X-Api-Key", hosts = ["127.0.0.1"]}
+query = {secret = "env:WEATHER_KEY", in = "query", name = "key", hosts = ["127.0.0.1"]}
+other = {secret = "env:WEATHER_KEY", in = "bearer", hosts = ["api.example"]}
+unset = {secret = "env:NO_SUCH_KEY", in = "bearer", hosts = ["127.0.0.1"]}
+"""
+
+
+@pytest.fixture
+def profiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(PROFILES)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WEATHER_KEY", KEY)
 
 
 class Inline:
@@ -63,6 +79,38 @@ def test_get_sends_params_as_query_and_post_as_json() -> None:
     go(run(note, fetch(params=params, headers={"X-Key": "k"}), fetch(params=params, method="POST")))
 
     assert seen == [("GET", "a=1&a=b&c=true", "", "k"), ("POST", "", '{"a":[1,"b"],"c":true}', None)]
+
+
+@pytest.mark.usefixtures("profiles")
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("profile", ["head", "query"])
+def test_credentials_are_named_and_sent_and_never_seen(profile: str, method: str) -> None:
+    async def echo(request: web.Request) -> web.StreamResponse:
+        sent = [request.headers.get("X-Api-Key"), request.query.get("key")]
+        return web.json_response({"got_key": KEY in sent, "echo": sent, "params": request.query.get("a")})
+
+    told = go(run(echo, fetch(auth_profile=profile, method=method, params={"a": "1"})))
+
+    assert (told["got_key"], told["params"]) == (True, "1" if method == "GET" else None)
+    assert KEY not in json.dumps(told)
+
+
+@pytest.mark.usefixtures("profiles")
+def test_credentials_go_to_no_other_host() -> None:
+    asked: list[str] = []
+
+    async def note(request: web.Request) -> web.StreamResponse:
+        asked.append(request.path)
+        return web.json_response(1)
+
+    with pytest.raises(NotAllowed, match=r"The auth profile other is not for 127\.0\.0\.1"):
+        go(run(note, fetch(auth_profile="other")))
+    for name, problem in (("heat", 'no auth profile "heat". Did you mean'), ("unset", "NO_SUCH_KEY")):
+        with pytest.raises(PipelineFailed, match=problem) as failed:
+            go(run(note, fetch(auth_profile=name)))
+        assert (failed.value.code, failed.value.index) == ("pipeline.bad_argument", 0)
+        assert is_final_failure(failed.value)
+    assert asked == []
 
 
 def test_what_is_not_json_is_text() -> None:

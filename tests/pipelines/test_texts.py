@@ -47,9 +47,9 @@ def test_a_program_sees_only_its_data(query: str) -> None:
 
 
 def test_what_slips_past_the_lexer_is_defined_away() -> None:
-    from weft.pipelines.steps.jq import compiled
+    from weft.pipelines.steps.jq import compile_jq
 
-    assert compiled("[env, now, input, $ENV, halt, input_filename]").input_text("1").first() == [
+    assert compile_jq("[env, now, input, $ENV, halt, input_filename]").input_text("1").first() == [
         None, None, None, {}, None, None,
     ]  # fmt: skip
 

@@ -46,7 +46,7 @@ def answering(status: int, media: str, body: bytes, context: ssl.SSLContext | No
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     if context is not None:
         server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
         yield f"{'https' if context is not None else 'http'}://127.0.0.1:{server.server_port}"
@@ -60,7 +60,7 @@ def test_no_server(both: BothWays) -> None:
     url = f"http://127.0.0.1:{free_port()}"
     said = both.say(url, "list")
     assert said.code == 1
-    assert f"The server at {url} does not answer" in said.err
+    assert f"The server at {url} does not answer (connection refused)." in said.err
     assert "weft serve" in said.err
     assert "weft help store.no_server" in said.err
 
@@ -232,16 +232,23 @@ class TestKeys:
     def test_a_tenant_sees_its_own_runs_only(self, closed: tuple[BothWays, str, str]) -> None:
         both, _, mine = closed
         both.here("start", "hello", "name=a", "--id", "operators")
+        empty = both.there("list", "--key", mine).out
+        assert empty.startswith(f"No runs that you may see. Store: {both.server.url}."), empty
         said = both.there("start", "patient", "--id", "ours", "--key", mine)
         assert said.code == 0, said.err
         both.until(lambda: "waits for" in both.there("explain", "ours", "--key", mine).out)
+        later = {"workflow": "patient", "id": "later", "delay": 3600}
+        headers = {"Authorization": f"Bearer {mine}"}
+        assert both.server.ask("POST", "/api/v1/runs", later, raw=None, **headers).status == 201
+        assert "claimed" not in both.there("explain", "later", "--key", mine).out
         listed = both.there("list", "--key", mine).out
         assert "ours" in listed
         assert "operators" not in listed
         assert both.there("show", "operators", "--key", mine).code == 1
         assert both.there("show", "ours", "--key", mine).code == 0
         assert both.there("pause", "ours", "--key", mine).out == "ours is paused: weft resume ours\n"
-        for words in (["hosts"], ["queue"], ["status"]):
+        for words in (["hosts"], ["queue"], ["status"], ["steps"]):
             refused = both.there(*words, "--key", mine)
             assert refused.code == 1, (words, refused)
             assert "tenant" in refused.err
+            assert "definitions." not in refused.err

@@ -9,8 +9,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.code.timeless import TimelessLoop
-from weft.authoring.open_resources import CLOSE_SECONDS, OpenResources
+from weft.authoring.open_resources import CLOSE_SECONDS, SLOW_SECONDS, OpenResources
 from weft.authoring.resources import ResourceTable
+from weft.errors import ResourceFailed
 from weft.steps.signature import Injected
 
 
@@ -69,3 +70,42 @@ def test_a_resource_that_does_not_stop_to_open_is_given_up() -> None:
 
     with asyncio.Runner(loop_factory=TimelessLoop) as runner:
         runner.run(play())
+
+
+def test_a_resource_that_raises_what_a_dropped_coroutine_gets_fails_to_open() -> None:
+    async def play() -> None:
+        table = ResourceTable()
+
+        @table.register
+        async def odd() -> AsyncIterator[str]:
+            raise GeneratorExit
+            yield "open"
+
+        with pytest.raises(ResourceFailed, match="GeneratorExit"):
+            await asyncio.wait_for(OpenResources(table).start({"step": [Injected("odd", str)]}), 5)
+
+    with asyncio.Runner(loop_factory=TimelessLoop) as runner:
+        runner.run(play())
+
+
+def test_a_host_says_that_it_waits_for_a_resource(caplog: pytest.LogCaptureFixture) -> None:
+    table = ResourceTable()
+
+    @table.register
+    async def quick() -> AsyncIterator[int]:
+        yield 1
+
+    @table.register
+    async def slow(quick: int) -> AsyncIterator[str]:
+        await asyncio.sleep(SLOW_SECONDS + 1)
+        yield "open"
+
+    async def play() -> None:
+        resources = OpenResources(table)
+        await resources.start({"step": [Injected("slow", str)]})
+        await resources.close()
+
+    with caplog.at_level(logging.WARNING, "weft"), asyncio.Runner(loop_factory=TimelessLoop) as runner:
+        runner.run(play())
+    said = [record.getMessage() for record in caplog.records if "waits for the resource" in record.getMessage()]
+    assert [text.split(",")[0] for text in said] == ["weft: the host waits for the resource slow"]

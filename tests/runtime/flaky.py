@@ -59,11 +59,11 @@ class FlakyStore(MemoryStore):
         self.script = script
         super().__init__(url)
 
-    def _bind(self, content: MemoryContent) -> None:
-        super()._bind(content)
+    def _bind_parts(self, content: MemoryContent) -> None:
+        super()._bind_parts(content)
         self.log = FlakyLog(content, self.script)
 
     def share(self) -> FlakyStore:
         other = FlakyStore(self.script, self.url)
-        other._bind(self.content)
+        other._bind_parts(self.content)
         return other

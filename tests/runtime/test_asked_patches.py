@@ -52,9 +52,9 @@ def shop(**document: Any) -> weft.App:
     return app
 
 
-def order(world: World) -> SimRun[Any]:
+def order(world: World, id: str = "o-1") -> SimRun[Any]:
     """A run whose token is at b."""
-    run = world.start(world.app.registered.runnable_named("order"), {}, id="o-1")
+    run = world.start(world.app.registered.runnable_named("order"), {}, id=id)
     run.send("go")
     world.settle()
     return run
@@ -130,6 +130,10 @@ def test_a_patch_waits_until_all_tokens_are_at_a_node() -> None:
     assert requests(run)[0].status == "applied"
     with pytest.raises(weft.Refused, match="no node 'nowhere'"):
         patch(run, RENEWED, wait="2h", at="nowhere")
+    other = order(run.world, "o-2")
+    for refused_now in ({"document": SHORTER}, {"ops": [], "expect": "0" * 64}):
+        with pytest.raises(weft.Refused, match="no node 'nowhere'"):
+            patch(other, wait="2h", at="nowhere", **refused_now)
     with pytest.raises(weft.UsageError, match="only for some time"):
         patch(run, RENEWED, at="c")
 

@@ -14,7 +14,7 @@ from tests.code.timeless import calm
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.ids import RunId
-from weft.core.run.questions import digest_of
+from weft.core.run.questions import question_digest
 from weft.observe.questions import all_open
 from weft.ports.run_query import RunQuery
 from weft.runtime.run.append_extras import ASKING
@@ -323,7 +323,7 @@ def test_the_digest_tells_subjects_apart() -> None:
         async def scene(app: weft.App = app) -> str:
             await started(app)
             (item,) = [item async for item in all_open(app.service)]
-            return digest_of(item.question)
+            return question_digest(item.question)
 
         digests.add(Desk(app).play(scene, crash=True))
     assert len(digests) == 5

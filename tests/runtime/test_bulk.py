@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
 
 import weft
 from weft.observe.questions import OpenQuestion, all_open
+from weft.ports.store import RunRow
 from weft.runtime.bulk import BATCH, REVIEW, BulkService
 from weft.runtime.bulk_plan import BulkFilter, BulkOrder
+from weft.runtime.service import RunService
 from weft.runtime.tenancy import TenantService
 from weft.testing import World, crash_everywhere
 
@@ -204,6 +206,31 @@ def test_an_id_that_names_another_run_by_now_is_refused(world: World) -> None:
     result = world.perform(done)
     assert [group["code"] for group in result["refused"]] == ["run.not_found"]
     assert statuses(world) == {"o-0": "running"}
+
+
+class _CutService:
+    """A service whose store does not answer when a run is judged."""
+
+    def __init__(self, service: RunService) -> None:
+        self._service = service
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._service, name)
+
+    async def judge(self, row: RunRow, command: object) -> None:
+        raise weft.Unavailable(f"the session was cut while {row.id} was read")
+
+
+def test_a_dry_run_without_an_answer_of_the_store_counts_no_refusal(world: World) -> None:
+    start_orders(world, 2)
+    world.settle()
+
+    async def dry_run() -> None:
+        bulks = BulkService(cast("RunService", _CutService(world.app.service)))
+        with pytest.raises(weft.Unavailable, match="was cut"):
+            await bulks.plan(BulkOrder(verb="retry", filter=BulkFilter(workflow="order")))
+
+    world.perform(dry_run)
 
 
 def test_a_bulk_of_a_tenant_reaches_only_its_own_runs(world: World) -> None:

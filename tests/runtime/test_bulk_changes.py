@@ -82,6 +82,28 @@ def test_many_runs_are_patched_as_their_dry_runs_say(world: World) -> None:
     assert sorted(calls, key=str) == sorted([{"cents": 100}, {"cents": 90}, {"cents": 90}], key=str)
 
 
+def test_a_run_that_is_already_as_a_patch_would_leave_it_is_left_alone(world: World) -> None:
+    start(world, "leads", 2)
+    applied(world, plan(world, "patch", "leads-0", options={"patch": MENDED}))
+
+    bulk = plan(world, "patch", workflow="leads", options={"patch": MENDED})
+
+    assert (bulk.would_apply, bulk.unchanged) == (1, 1)
+    assert applied(world, bulk).applied == 2
+    assert [len(events(world, f"leads-{n}", "run_patched")) for n in range(2)] == [1, 1]
+
+
+@pytest.mark.parametrize("said", [{"set": {"state.limit": 5}}, {"restart": ["wait"]}])
+def test_a_patch_that_only_tells_the_runs_something_is_applied(world: World, said: dict[str, Any]) -> None:
+    start(world, "leads", 2)
+
+    bulk = plan(world, "patch", workflow="leads", options={"patch": {"ops": [], "reason": "r", **said}})
+
+    assert (bulk.would_apply, bulk.unchanged) == (2, 0)
+    assert applied(world, bulk).applied == 2
+    assert len(events(world, "leads-0", "run_patched")) == 1
+
+
 def test_a_run_that_has_moved_on_since_the_dry_run_is_refused(world: World) -> None:
     start(world, "leads", 2)
     bulk = plan(world, "patch", workflow="leads", options={"patch": {**MENDED, "reason": "r", "restart": ["wait"]}})

@@ -143,6 +143,28 @@ def test_a_catalogue_that_never_stands_still_says_so() -> None:
     asyncio.run(scenario())
 
 
+def test_many_steps_are_read_in_a_thread_and_once() -> None:
+    async def scenario() -> None:
+        store = MemoryStore()
+        many = [f"s{n}" for n in range(300)]
+        await of(store).register(steps(**{name: {} for name in many}))
+        await of(store).register(steps(last={}))
+        calls = 0
+
+        async def in_thread(work: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            return await asyncio.to_thread(work)
+
+        reader = StoredCatalogue(store.definitions, SystemClock(), in_thread)
+        await asyncio.gather(*(reader.refresh() for _ in range(3)))
+        assert list(reader.steps) == [*many, "last"]
+        assert reader.number == 2
+        assert calls == 3  # each read the first append, and two of them threw it away
+
+    asyncio.run(scenario())
+
+
 # --- hosts -------------------------------------------------------------------------------------------------------
 
 DOUBLE = {
@@ -247,3 +269,20 @@ def test_a_client_plans_with_the_steps_of_the_store(tmp_path: Any) -> None:
             assert (await client.plan("double", given={"x": 3})).required == []
 
     asyncio.run(scenario())
+
+
+def test_a_step_that_an_app_gets_while_its_host_learns_is_kept() -> None:
+    app = an_app("memory://")
+    stored = {step.id: step for step in load_steps(DOUBLE, GOAL_LANGUAGES).steps}
+    learning = app.registered.learning(stored)
+    learning.run()
+
+    @app.step(gives="late")
+    async def later(z: int) -> int:
+        return z
+
+    assert not learning.finish()
+    again = app.registered.learning(stored)
+    again.run()
+    assert again.finish()
+    assert sorted(step.id for step in app.registered.planned()) == ["add", "double", "later"]

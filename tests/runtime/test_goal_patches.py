@@ -78,6 +78,21 @@ def test_a_given_fact_replaces_work_in_progress() -> None:
     play(body)
 
 
+def test_a_patch_that_changes_nothing_writes_nothing() -> None:
+    async def body(app: weft.App, gates: dict[str, asyncio.Event]) -> None:
+        handle = await app.start("pricing", {"n": 2}, id="p")
+        before = [event.kind async for event in handle.events()]
+        for said_again in ({"replan": True}, {"catalogue": "now"}, {"given": {"n": 2}}):
+            plan = await handle.patch(**said_again)
+            assert (plan.unchanged, plan.applied) == (True, False)
+        assert [event.kind async for event in handle.events()] == before
+        slower = {"step": "tax", "needs": {"total": "integer"}, "gives": {"tax": "number"}, "width": 2}
+        replaced = await handle.patch(steps={"tax": slower}, reason="slower")
+        assert (replaced.unchanged, replaced.applied) == (False, True)
+
+    play(body)
+
+
 def test_a_failed_run_is_repaired_and_retried(tmp_path: Path) -> None:
     async def body(app: weft.App, gates: dict[str, asyncio.Event]) -> None:
         gates["price"].set()

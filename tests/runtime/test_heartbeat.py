@@ -91,21 +91,21 @@ def test_the_quickest_answer_says_what_the_time_is(url: str, monkeypatch: pytest
 def test_what_others_saw_of_a_standstill_counts() -> None:
     observer = SilentHosts()
 
-    assert observer.stood_ms(HOST, beats=5, monotonic=100.0, known_ms=3_000) == 3_000
-    assert observer.stood_ms(HOST, beats=5, monotonic=101.0, known_ms=3_000) == 4_000
-    assert observer.stood_ms(HOST, beats=5, monotonic=102.0, known_ms=9_000) == 9_000
-    assert observer.stood_ms(HOST, beats=6, monotonic=103.0) == 0
+    assert observer.measure_silence(HOST, beats=5, monotonic=100.0, known_ms=3_000) == 3_000
+    assert observer.measure_silence(HOST, beats=5, monotonic=101.0, known_ms=3_000) == 4_000
+    assert observer.measure_silence(HOST, beats=5, monotonic=102.0, known_ms=9_000) == 9_000
+    assert observer.measure_silence(HOST, beats=6, monotonic=103.0) == 0
 
 
 def test_time_without_a_server_is_no_standstill() -> None:
     observer = SilentHosts()
-    observer.stood_ms(HOST, beats=5, monotonic=100.0)
-    assert observer.stood_ms(HOST, beats=5, monotonic=102.0) == 2_000
+    observer.measure_silence(HOST, beats=5, monotonic=100.0)
+    assert observer.measure_silence(HOST, beats=5, monotonic=102.0) == 2_000
 
     observer.lost_sight()
 
-    assert observer.stood_ms(HOST, beats=5, monotonic=200.0) == 2_000
-    assert observer.stood_ms(HOST, beats=5, monotonic=201.0) == 3_000
+    assert observer.measure_silence(HOST, beats=5, monotonic=200.0) == 2_000
+    assert observer.measure_silence(HOST, beats=5, monotonic=201.0) == 3_000
 
 
 def test_an_observer_that_dies_leaves_what_it_saw_to_the_next(url: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -152,12 +152,12 @@ def test_the_key_is_found_by_a_function_or_by_an_expression_over_nested_input_an
         ("customer", {"customer": None}, "neither a text nor an integer"),
         ("customer", {"customer": True}, "neither a text nor an integer"),
         ("customer", {"customer": [1]}, "neither a text nor an integer"),
-        ("customer", {"customer": "x" * 201}, "201 characters"),
+        ("customer", {"customer": "x" * 201}, "201 characters; the limit is 200"),
         (lambda given: given["nobody"], {"customer": 1}, "KeyError"),
-        (lambda given: sys.exit(3), {"customer": 1}, "SystemExit"),
+        (lambda given: sys.exit(3), {"customer": 1}, "could not be found: SystemExit: 3."),
         (lambda given: 1.5, {"customer": 1}, "neither a text nor an integer"),
         (lambda given: "\ud800", {"customer": 1}, "cannot be stored"),
-        (lambda given: "a\0b", {"customer": 1}, "cannot be stored"),
+        (lambda given: "a\0b", {"customer": 1}, "has a character that cannot be stored"),
         (lambda given: 10**5000, {"customer": 1}, "could not be found"),
     ],
 )
@@ -413,10 +413,15 @@ def test_a_crash_at_any_write_loses_no_waiting_run() -> None:
 # --- what is refused ----------------------------------------------------------------------------------------------
 
 
+async def awaited_key(given: Mapping[str, Any]) -> str:
+    return str(given["customer"])
+
+
 @pytest.mark.parametrize(
     ("limit", "why"),
     [
         (5, "is not a weft.Limit"),
+        (weft.Limit(concurrency=1, key=awaited_key), "is not a CEL expression or a plain function"),
         (weft.Limit(), "limits nothing"),
         (weft.Limit(key="customer"), "limits nothing"),
         (weft.Limit(concurrency=0), "concurrency=0"),

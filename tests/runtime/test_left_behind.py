@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -152,5 +153,86 @@ def test_a_wait_of_a_dead_host_ends_in_time(tmp_path: Path) -> None:
             assert not host.runs.actors
             rows = [await host.store.directory.find(RunId(name)) for name in ("long", "mail")]
             assert [row.idle_until is not None and row.idle_until > NEVER // 2 for row in rows if row] == [False, True]
+
+    asyncio.run(scenario())
+
+
+def test_a_host_that_stops_performs_the_task_whose_row_it_has_just_taken(tmp_path: Path) -> None:
+    app, began, url = weft.App("memory://"), list[str](), f"sqlite:///{tmp_path}/weft.db"
+    go, took, answers = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    @app.step(limit=weft.Limit(concurrency=1), effect="irreversible")
+    async def call(name: str) -> str:
+        began.append(name)
+        await go.wait()
+        return name
+
+    @app.workflow
+    async def calling(ctx: weft.Context, name: str) -> str:
+        return await call(name)
+
+    async def scenario() -> None:
+        async with hosted(app, url) as host:
+            take = host.store.tasks.take
+
+            async def slowly(*arguments: Any, **options: Any) -> Any:
+                taken = await take(*arguments, **options)
+                if taken:
+                    took.set()
+                    await answers.wait()
+                return taken
+
+            host.store.tasks.take = slowly  # type: ignore[method-assign]
+            runs = [await app.start("calling", {"name": name}, id=name) for name in "ab"]
+            go.set()
+            assert await runs[0].result(timeout=60) == "a"
+            await asyncio.wait_for(took.wait(), 60)
+            asyncio.get_running_loop().call_later(0.01, answers.set)  # while it stops
+        async with hosted(app, url):
+            assert await app.get("b").result(timeout=60) == "b"
+        assert began == ["a", "b"]
+
+    asyncio.run(scenario())
+
+
+def test_a_host_that_stops_hands_in_the_results_of_tasks_for_other_hosts(tmp_path: Path) -> None:
+    app, url = weft.App("memory://"), f"sqlite:///{tmp_path}/weft.db"
+    began, go, asked, answers, settled = (
+        asyncio.Event(),
+        asyncio.Event(),
+        asyncio.Event(),
+        asyncio.Event(),
+        list[bool](),
+    )
+
+    @app.step(limit=weft.Limit(concurrency=1))
+    async def call() -> str:
+        began.set()
+        await go.wait()
+        return "done"
+
+    @app.workflow
+    async def calling(ctx: weft.Context) -> str:
+        return await call()
+
+    async def scenario() -> None:
+        async with hosted(app, url) as host:
+            settle = host.store.tasks.settle
+
+            async def slowly(*arguments: Any) -> bool:
+                asked.set()
+                await answers.wait()
+                settled.append(await settle(*arguments))
+                return settled[-1]
+
+            host.store.tasks.settle = slowly  # type: ignore[method-assign]
+            await app.start("calling", {}, id="r")
+            await asyncio.wait_for(began.wait(), 60)
+            (actor,) = host.runs.actors.values()
+            host.runs.remove(actor)  # as if another host had claimed it
+            go.set()
+            await asyncio.wait_for(asked.wait(), 60)
+            asyncio.get_running_loop().call_later(0.01, answers.set)  # while it stops
+        assert settled == [True]
 
     asyncio.run(scenario())

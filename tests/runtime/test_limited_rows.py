@@ -62,6 +62,11 @@ def slow_down(port: Any, method: str, is_slow: Callable[[Any, Any], bool], *, af
     setattr(port, method, slowly)
 
 
+def has_result(arguments: Any, _: Any) -> bool:
+    """Whether a commit has the result of a step."""
+    return any(b'"task_succeeded"' in event.body for append in arguments[0] for event in append.events)
+
+
 def slow_world(app: weft.App) -> World:
     """A world in which the answer to the first exchange that hands out a task takes five seconds."""
     world = World(app)
@@ -72,10 +77,6 @@ def slow_world(app: weft.App) -> World:
 def test_a_row_stays_until_the_report_is_in_the_log() -> None:
     """If the host has lost the run and dies before that, the row is how the loss of the report is noticed."""
     world = World(one_at_once([]))
-
-    def has_result(arguments: Any, _: Any) -> bool:
-        return any(b'"task_succeeded"' in event.body for append in arguments[0] for event in append.events)
-
     slow_down(world._service.store.log, "commit", has_result, after=False)
     run = world.start("calling", {"name": "a"}, id="a")
 
@@ -142,6 +143,69 @@ def test_an_unwanted_task_that_never_began_gives_its_place_back(monkeypatch: pyt
 
     assert rows(world) == []
     assert world.run("calling", {"name": "b"}) == "b"
+
+
+def test_a_task_that_ends_while_the_host_reads_its_rows_is_not_performed_again() -> None:
+    began: list[str] = []
+    world = World(one_at_once(began, seconds=0.5))
+    assert world._service.work is not None
+    shared, tasks = world._service.work._shared, world._service.store.tasks
+    at_once, held = tasks.taken_by, []
+
+    async def slowly(*arguments: Any, **options: Any) -> Any:
+        await asyncio.sleep(0.7)
+        held.extend(rows := await at_once(*arguments, **options))
+        await asyncio.sleep(0.7)
+        return rows
+
+    tasks.taken_by = slowly  # type: ignore[method-assign]
+    runs = [world.start("calling", {"name": name}) for name in "abcdefghijkl"]
+    world.advance("200ms")
+    for _ in range(3):
+        world.perform(shared.renew)
+
+    assert [run.result() for run in runs] == list("abcdefghijkl")
+    world.settle()
+    assert held
+    assert began == list("abcdefghijkl")
+    assert shared._removals == []
+
+
+def test_a_task_that_a_look_at_the_rows_began_is_not_begun_again_by_the_late_answer() -> None:
+    began: list[str] = []
+    world = slow_world(one_at_once(began))
+    assert world._service.work is not None
+    run = world.start("calling", {"name": "a"})
+    world.advance("1s")
+    assert began == []
+
+    world.perform(world._service.work._shared.renew)  # it finds a row whose answer never came
+    assert run.result() == "a"
+    world.advance("10s")
+
+    assert began == ["a"]
+    assert rows(world) == []
+
+
+def test_a_task_that_ends_while_the_end_of_its_run_is_written_leaves_no_row() -> None:
+    app = weft.App("memory://")
+
+    @app.step(limit=weft.Limit(concurrency=2))
+    async def call(seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    @app.workflow
+    async def racing(ctx: weft.Context) -> str:
+        winner = await ctx.race("first", {"quick": call(1.0), "slow": call(1.5)})
+        return winner.name
+
+    world = World(app)
+    slow_down(world._service.store.log, "commit", has_result, after=False)
+
+    assert world.run(racing()) == "quick"
+    world.settle()
+
+    assert rows(world) == []
 
 
 def test_a_run_that_is_over_leaves_nothing_in_memory() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,9 +11,11 @@ import msgspec
 import pytest
 
 import weft
+from tests.code.desk import CALM, Desk
+from tests.code.timeless import calm
 from tests.crash.hosting import QUICK
 from tests.hot.memory_server import Disk, MemoryWalServer
-from weft.core.commands import DeliverMessage
+from weft.core.commands import DeliverMessage, encode
 from weft.core.ids import RunId, RunUid
 from weft.ports.store import Loaded, Mail, Sent
 from weft.runtime.clock import SystemClock, TimeIds
@@ -268,3 +270,46 @@ def test_what_a_run_has_sent_is_not_overtaken(kept: str) -> None:
             return await office.app.get(RUN).result()
 
     assert play(scene) == ["a", "b", "c"]
+
+
+def test_mail_accepted_before_a_deadline_wins_although_the_run_was_about_to_leave_memory() -> None:
+    app = weft.App("memory://")
+
+    @app.workflow
+    async def flow(ctx: weft.Context) -> str:
+        got = await ctx.receive("n", str, timeout="10s", default="late")
+        await ctx.sleep("1m")  # an end is refused while there is mail
+        return got
+
+    async def scene() -> str:
+        run = await app.start(flow(), id="x")
+        await asyncio.sleep(5)
+        uid, log = desk.store.content.ids["x"], desk.host.store.log  # type: ignore[index]
+        body = encode(DeliverMessage("m1", "n", msgspec.Raw(b'"in time"')))
+        await log.send([Mail(id="m1", to=uid, body=body, at=desk.clock.now_ms())])
+        reading, releasing = asyncio.Event(), asyncio.Event()
+        log.inbox = after(reading, log.inbox)  # type: ignore[method-assign]
+        log.release = after(releasing, log.release)  # type: ignore[method-assign]
+        await asyncio.sleep(6)
+        leaving = asyncio.create_task(desk.host.releaser.release([desk.host.runs.actors[uid]]))
+        await calm()
+        assert not desk.host.runs.actors[uid].ready
+        reading.set()  # the inbox that was asked for when the timer was due
+        await calm()
+        releasing.set()
+        await leaving
+        return await run.result()
+
+    desk = Desk(app, settings=msgspec.structs.replace(CALM, poll_seconds=1000.0))
+    assert desk.play(scene) == "in time"
+
+
+def after(gate: asyncio.Event, method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """Return a method of a store that answers when the gate is open."""
+
+    async def later(*args: Any, **options: Any) -> Any:
+        found = await method(*args, **options)
+        await gate.wait()
+        return found
+
+    return later

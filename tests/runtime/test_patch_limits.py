@@ -11,7 +11,7 @@ import pytest
 
 import weft
 from weft.errors import LimitExceeded, UsageError
-from weft.runtime.patch_limits import PatchLimits, project_limits, read_limits
+from weft.runtime.patch_limits import PatchLimits, project_patch_limits, read_patch_limits
 from weft.runtime.publication import PublicationService, WorkflowPatch
 
 GRAPH = {"name": "order", "nodes": {"a": {"receive": "go", "next": "b"}, "b": {"pass": True}}}
@@ -20,13 +20,13 @@ SMALL = "[tool.weft.limits]\npatches = 2\npatch_operations = 3\npatch_bytes = 40
 
 def test_limits_are_read_from_the_project_with_everything_that_is_wrong(tmp_path: Path) -> None:
     file = tmp_path / "pyproject.toml"
-    assert project_limits(file) == PatchLimits()
+    assert project_patch_limits(file) == PatchLimits()
     file.write_text(SMALL)
-    assert project_limits(file) == PatchLimits(patches=2, patch_operations=3, patch_bytes=400, patch_agents=1)
+    assert project_patch_limits(file) == PatchLimits(patches=2, patch_operations=3, patch_bytes=400, patch_agents=1)
     with pytest.raises(UsageError, match=r"pathces is not known.*patches = 0 is not a number"):
-        read_limits({"pathces": 3, "patches": 0})
+        read_patch_limits({"pathces": 3, "patches": 0})
     with pytest.raises(UsageError, match="not a table"):
-        read_limits(7)
+        read_patch_limits(7)
 
 
 def play(folder: Path, monkeypatch: pytest.MonkeyPatch, story: Callable[[weft.App, Any], Awaitable[None]]) -> None:
@@ -76,10 +76,11 @@ def test_the_number_of_patches_is_limited_and_those_that_wait_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def story(app: weft.App, handle: Any) -> None:
-        await handle.patch([])
-        asked = await handle.patch([], review=["bob"], by="ann")
+        first, second, third = ([{"op": "add", "path": "/nodes/b/timeout", "value": f"{n}m"}] for n in (1, 2, 3))
+        await handle.patch(first)
+        asked = await handle.patch(second, review=["bob"], by="ann")
         with pytest.raises(LimitExceeded, match="has had 2 patches"):
-            await handle.patch([], review=["bob"], by="eve")
+            await handle.patch(third, review=["bob"], by="eve")
         await handle.decide(f"patch@{asked.asked}", approved=True, by="bob")
         while len(await handle.versions()) < 3:
             await asyncio.sleep(0.01)

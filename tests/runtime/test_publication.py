@@ -57,6 +57,17 @@ def test_a_patch_makes_a_version_and_moves_the_tag(tmp_path: Path) -> None:
     hosting(scenario, tmp_path)
 
 
+def test_a_graph_that_is_registered_later_is_stored_with_the_next_start(tmp_path: Path) -> None:
+    async def scenario(app: weft.App) -> None:
+        app.graph({"weft": "graph/1", "name": "later", "nodes": {"go": {"pass": True}}})
+        assert await app.workflows.list("later") == [], "nothing has started since"
+        for _ in range(2):
+            await (await app.start("pace")).result(timeout=200)
+        assert len(await app.workflows.list("later")) == 1
+
+    hosting(scenario, tmp_path)
+
+
 def test_a_document_is_stored_as_its_author_wrote_it(tmp_path: Path) -> None:
     async def scenario(app: weft.App) -> None:
         (before,) = await app.workflows.list("pace")

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from weft.errors import UsageError
-from weft.runtime.retention_policy import RetentionPolicy, project_policy, read_policy, single_policy
+from weft.runtime.retention_policy import RetentionPolicy, project_retention_policy, read_policy, single_policy
 
 DAY = 24 * 3600 * 1000
 
 
 def test_nothing_is_deleted_unless_it_is_set(tmp_path: Path) -> None:
     assert not RetentionPolicy().is_set
-    assert not project_policy(tmp_path / "pyproject.toml").is_set
+    assert not project_retention_policy(tmp_path / "pyproject.toml").is_set
     assert not read_policy({"completed": "never", "keep_last": 3}).is_set
     assert RetentionPolicy().age("completed", "order", "o-1") is None
     assert read_policy({"completed": "90d"}).age("failed", "order", "o-1") is None
@@ -26,7 +26,7 @@ def test_a_workflow_and_a_tenant_have_rules_of_their_own(tmp_path: Path) -> None
         '[tool.weft.retention.workflow.mail]\ncompleted = "7d"\nkeep_last = 0\n'
         '[tool.weft.retention.tenant.acme]\ncompleted = "30d"\n'
     )
-    policy = project_policy(tmp_path / "pyproject.toml")
+    policy = project_retention_policy(tmp_path / "pyproject.toml")
 
     def days(what: str, workflow: str, run: str) -> int | None:
         age = policy.age(what, workflow, run)

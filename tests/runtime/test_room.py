@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 import weft
+from tests import scale
 from weft.errors import StoreError
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.host import Host
@@ -102,7 +103,7 @@ async def after_a_task(ctx: weft.Context) -> None:
 WAYS_TO_WAIT = [plainly, gathered, gathered_twice, grouped, waited, shielded, after_a_task]
 
 
-@pytest.mark.parametrize("way", WAYS_TO_WAIT, ids=lambda way: way.__name__)
+@pytest.mark.parametrize("way", scale.sample(2, WAYS_TO_WAIT), ids=lambda way: way.__name__)
 def test_a_run_that_leaves_memory_leaves_nothing_for_the_collector(
     way: Callable[[weft.Context], Awaitable[None]],
 ) -> None:

@@ -216,7 +216,11 @@ def test_a_process_ends_although_a_step_swallows_every_cancellation(tmp_path: Pa
     assert "Exception ignored" not in said
 
 
-@pytest.mark.parametrize("stubborn", [False, True], ids=["patient", "swallows its cancellation"])
+@pytest.mark.parametrize(
+    "stubborn",
+    scale.first(1, [True, False]),
+    ids=lambda stubborn: "swallows its cancellation" if stubborn else "patient",
+)
 def test_sigterm_ends_a_host_whose_resource_is_still_opening(tmp_path: Path, *, stubborn: bool) -> None:
     with start(tmp_path, f"\nSTUBBORN = {stubborn}\n{OPENING}") as program:
         assert program.stdout is not None

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import weft
-from weft.core.ids import RunId
-from weft.ports.streams import Chunk
+from weft.core.ids import Millis, RunId, RunUid
+from weft.ports.streams import Chunk, NewChunk
 from weft.runtime.streams import WAITING_BYTES_MAX
 from weft.stores.memory.log import MemoryLog
 
@@ -205,6 +205,20 @@ def test_code_on_the_loop_that_never_lets_go_is_refused_before_memory_is_full() 
     result, _ = played(flooding())
 
     assert "grows faster than the store can write it" in result
+
+
+def test_what_is_in_the_log_is_dropped_if_the_store_cannot_follow() -> None:
+    async def play() -> None:
+        async with app:
+            streams = app.service.streams
+            assert streams is not None
+            for n in range(WAITING_BYTES_MAX // 60_000 + 10):
+                chunk = NewChunk(uid=RunUid("u"), stream="s", key=str(n), body=b"x" * 60_000, at=Millis(0))
+                streams.emit_if_room(chunk)
+            with pytest.raises(weft.LimitExceeded):
+                streams.emit(chunk)
+
+    asyncio.run(play())
 
 
 def test_a_workflow_that_is_read_back_writes_nothing_twice(tmp_path: Path) -> None:

@@ -61,6 +61,44 @@ if __name__ == "__main__":
     print(app.run(flow(), id="blocks"))
 """
 
+LATE_RESOURCE = """
+import asyncio, weft
+import logging
+import threading
+import time
+from collections.abc import AsyncIterator
+
+heard = threading.Event()
+
+class Hears(logging.Handler):
+    def emit(self, record):
+        print(record.getMessage(), flush=True)
+        heard.set()
+
+logging.getLogger("weft").addHandler(Hears())
+app = weft.App("memory://")
+
+async def main() -> None:
+    async with app:
+        @app.resource
+        async def pool() -> AsyncIterator[str]:
+            while not heard.is_set():
+                time.sleep(0.01)  # the line
+            yield "went on"
+
+        @app.step
+        async def use(pool: str = weft.injected) -> str:
+            return pool
+
+        @app.workflow
+        async def flow(ctx: weft.Context) -> str:
+            return await use()
+
+        print(await (await app.start(flow())).result())
+
+asyncio.run(main())
+"""
+
 
 def run(folder: Path, code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     (folder / "program.py").write_text(code)
@@ -84,5 +122,14 @@ def test_workflow_code_that_blocks_its_host_is_named_with_its_line(tmp_path: Pat
     assert ended.returncode == 0, ended.stderr
     first = ended.stdout.splitlines()[0]
     assert "the workflow code of blocks has blocked the event loop for" in first
+    assert " at program.py:" in first
+    assert ended.stdout.splitlines()[-1] == "went on"
+
+
+def test_a_resource_that_blocks_its_host_while_it_is_opened_is_named_with_its_line(tmp_path: Path) -> None:
+    ended = run(tmp_path, LATE_RESOURCE)
+    assert ended.returncode == 0, ended.stderr
+    first = ended.stdout.splitlines()[0]
+    assert "the resource pool has blocked the event loop for" in first
     assert " at program.py:" in first
     assert ended.stdout.splitlines()[-1] == "went on"

@@ -7,7 +7,7 @@ import pytest
 
 import weft
 from weft.core.ids import RunId
-from weft.observe.activity import listed_activity, waits_for
+from weft.observe.activity import listed_activity, waits_text
 from weft.ports.tasks import QueueLimits
 from weft.testing import World
 
@@ -53,7 +53,7 @@ async def listed(app: weft.App, run: str) -> str:
     """What ``weft list`` and the web UI say that a run waits for."""
     service = app.service
     row = await service.row(RunId(run))
-    return waits_for(row, await listed_activity(service, row, {}))
+    return waits_text(row, await listed_activity(service, row, {}))
 
 
 def test_a_run_over_the_limit_of_its_workflow_is_explained() -> None:

@@ -170,6 +170,19 @@ def test_it_can_be_paused_triggered_backfilled_and_removed(world: World) -> None
     assert world.perform(lambda: _all(world)) == []
 
 
+def test_a_backfill_of_decades_is_refused(world: World) -> None:
+    first, last = datetime(2000, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
+
+    with pytest.raises(weft.BadSchedule, match="more than 5,000 times") as refused:
+        world.perform(lambda: world.app.schedules.backfill("daily", first, last))
+
+    assert refused.value.hint.endswith("The first 5,000 times end at 2013-09-08T09:00:00+00:00.")
+    assert (
+        world.perform(lambda: world.app.schedules.backfill("daily", first, datetime(2013, 9, 8, 9, tzinfo=UTC)))
+        == 5_000
+    )
+
+
 async def _all(world: World) -> list[str]:
     return [found.name async for found in world.app.schedules.list()]
 
@@ -279,8 +292,9 @@ def test_schedules_of_a_real_store_survive_their_process(tmp_path: Any) -> None:
         app = new_app()
         app.url = url
         app.schedule("often", "report", {"region": "eu"}, every="1s", overlap="allow")
-        async with app:
-            await asyncio.sleep(1.2)
+        async with app, asyncio.timeout(200):
+            while not (await app.schedules.get("often")).fired:
+                await asyncio.sleep(0.02)
 
     async def second() -> int:
         async with weft.Client(url) as client:

@@ -14,7 +14,7 @@ from tests.scale import MARKS, sample, scaled
 from tests.schedule.wall import expected
 from tests.schedule.worlds import CRONS, ZONES, changes
 from weft.core.events import ScheduleSpec
-from weft.runtime.cron_calendar import CALENDAR, check_cron, marks, zone
+from weft.runtime.cron_calendar import CALENDAR, check_cron, clock_notes, zone
 
 pytestmark = MARKS
 
@@ -68,11 +68,11 @@ def test_notes_say_what_is_unusual() -> None:
     new_york = spec("30 2 * * *", "America/New_York")
     times = list(islice(CALENDAR.times(new_york, int(datetime(2026, 3, 7, tzinfo=UTC).timestamp() * 1000)), 3))
 
-    assert [marks(new_york, one) for one in times[:2]] == ["clocks change", "moved: the clocks skip its time"]
+    assert [clock_notes(new_york, one) for one in times[:2]] == ["clocks change", "moved: the clocks skip its time"]
     hourly = spec("0 * * * *", "America/New_York")
     twice = islice(CALENDAR.times(hourly, int(datetime(2026, 11, 1, 4, 30, tzinfo=UTC).timestamp() * 1000)), 2)
-    assert [marks(hourly, one) for one in twice] == ["comes twice", "second time"]
-    assert marks(spec("0 9 * * *"), 0) == ""
+    assert [clock_notes(hourly, one) for one in twice] == ["comes twice", "second time"]
+    assert clock_notes(spec("0 9 * * *"), 0) == ""
 
 
 @pytest.mark.parametrize("text", ["", "* * * *", "* * * * * *", "61 * * * *", "0 0 30 2 *", "a b c d e", "@daily"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -13,6 +14,8 @@ class Receiver:
 
     def __init__(self) -> None:
         self.answers: list[int] = []
+        self.promised_bytes = 0
+        """How many bytes answers with a body say that they have. A hundredth of them is sent before it is closed."""
         self.heard: list[tuple[dict[str, str], bytes]] = []
         self.changed = threading.Condition()
         self.closing = threading.Event()
@@ -29,7 +32,18 @@ class Receiver:
                     receiver.closing.wait()
                     return
                 self.send_response(status)
-                self.send_header("content-length", "0")
+                promised_bytes = 0 if status == HTTPStatus.NO_CONTENT else receiver.promised_bytes
+                self.send_header("content-length", str(promised_bytes))
+                if 300 <= status < 400:
+                    self.send_header("location", "/login")
+                self.end_headers()
+                if promised_bytes:
+                    self.wfile.write(b" " * (promised_bytes // 100))
+                    receiver.closing.wait()
+
+            def do_GET(self) -> None:
+                """Show a page, as services do that want a sign-in."""
+                self.send_response(HTTPStatus.NO_CONTENT)
                 self.end_headers()
 
             def log_message(self, *_: Any) -> None:
@@ -37,7 +51,7 @@ class Receiver:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}/events"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
     def wait_for(self, count: int) -> list[Any]:
         """Wait until so many events have come."""

@@ -24,7 +24,7 @@ from weft.cache import BoundedCache
 from weft.core.ids import Millis
 from weft.runtime.clock import SystemClock
 from weft.server.access.gate import AccessGate
-from weft.server.access.keys import NewKey, digest_of, new_key
+from weft.server.access.keys import NewKey, key_digest, new_key
 from weft.server.access.tokens import REFETCH_SECONDS, Tokens
 from weft.server.settings import JwtSettings, read_jwt_settings
 from weft.stores.memory import MemoryStore
@@ -72,7 +72,7 @@ def test_a_key_is_random_and_nothing_of_it_is_kept() -> None:
 
     assert first != second
     assert len(first) > 40
-    assert kept.digest == digest_of(first)
+    assert kept.digest == key_digest(first)
     assert first not in str(kept)
 
 
@@ -235,7 +235,7 @@ class Provider:
                 pass
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
         self.settings = JwtSettings(
             issuer=ISSUER, audience=AUDIENCE, jwks=f"http://127.0.0.1:{self.server.server_port}/jwks", tenant=""
         )

@@ -89,6 +89,7 @@ def asked(server: Process, path: str, key: str | None = None) -> int:
         connection.close()
 
 
+@pytest.mark.proof
 def test_a_server_says_whether_it_is_open_and_a_key_made_meanwhile_closes_it(weft: Weft, tmp_path: Path) -> None:
     with serve(tmp_path) as server:
         assert server.running.stderr is not None

@@ -88,6 +88,7 @@ def developing(folder: Path) -> Iterator[Developed]:
             running.kill()
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(sys.platform == "win32", reason="weft dev needs POSIX")
 def test_a_save_is_served_and_a_save_that_does_not_import_keeps_the_old_code(tmp_path: Path) -> None:
     app = tmp_path / "app.py"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 import weft
 from tests.docs.test_blocks import blocks
 from tests.server.receiver import Receiver
+from weft.core.values import VALUE_BYTES_MAX
 from weft.observe.dead_letters import all_dead_letters
 from weft.ports.run_query import RunQuery
 from weft.ports.store import RunRow
@@ -28,6 +31,9 @@ DOCS = Path(__file__).parents[2] / "docs"
 @pytest.fixture
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
     running = Receiver()
+    # However slow the machine is, an answer comes in time.
+    monkeypatch.setattr("weft.server.approvals.notifier.SEND_MS", 250_000)
+    monkeypatch.setattr("weft.authoring.webhooks.TIMEOUT", "250s")
     monkeypatch.setenv("WEFT_HTTP_ALLOW", "127.0.0.1")
     monkeypatch.setenv("WEFT_EVENTS_URL", running.url)
     monkeypatch.setenv("WEFT_EVENTS_SECRET", SECRET)
@@ -196,6 +202,40 @@ def test_a_receiver_that_fails_is_tried_again_with_the_same_key(receiver: Receiv
     assert len({headers["idempotency-key"] for headers, _ in receiver.heard}) == 1
 
 
+def test_an_address_that_may_not_be_called_is_said_in_the_log(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("WEFT_HTTP_ALLOW")
+    monkeypatch.setattr("weft.authoring.webhooks.RETRIES", weft.Retry(attempts=3, delay="10ms"))
+
+    async def story(app: weft.App) -> None:
+        await (await app.start("order")).result()
+        await all_over(app)
+
+    play(shop(), story)
+    assert receiver.heard == []
+    (said,) = [line.getMessage() for line in caplog.records if "an event could not be delivered" in line.getMessage()]
+    assert "127.0.0.1 is not a public address" in said
+    assert "WEFT_HTTP_ALLOW" in said
+
+
+def test_an_event_that_is_redirected_has_not_been_delivered(receiver: Receiver) -> None:
+    """The page that it is redirected to answers well, but nobody there gets the event."""
+    receiver.answers = [302, 307]
+
+    async def story(app: weft.App) -> None:
+        await (await app.start("order")).result()
+        await all_over(app)
+        (row,) = await deliveries(app)
+        failed = [event async for event in app.get(row.id).events() if event.kind == "task_failed"]
+        messages = [str(event.data) for event in failed]
+        assert all("redirects to" in message and "/login" in message for message in messages), messages
+        assert len(messages) == 2
+
+    play(shop(), story)
+    assert len(receiver.heard) == 3
+
+
 def test_a_receiver_that_hangs_is_given_up_and_tried_again(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("weft.server.approvals.notifier.SEND_MS", 100)
     receiver.answers = [0]
@@ -204,9 +244,23 @@ def test_a_receiver_that_hangs_is_given_up_and_tried_again(receiver: Receiver, m
         result = await (await app.start("order", id="x")).result()
         assert result == "done", "the run does not wait for the receiver"
         await all_over(app)
+        assert [row.status for row in await deliveries(app)] == ["completed"]
 
     play(shop(), story)
-    assert len(receiver.heard) == 2
+    assert len(receiver.heard) >= 2  # a slow machine may give up more than once
+
+
+def test_an_answer_that_is_too_large_for_a_value_is_an_answer(receiver: Receiver) -> None:
+    receiver.answers = [200]  # a 204 has no body
+    receiver.promised_bytes = 2 * VALUE_BYTES_MAX
+
+    async def story(app: weft.App) -> None:
+        await (await app.start("order", id="x")).result()
+        await all_over(app)
+        assert [row.status for row in await deliveries(app)] == ["completed"]
+
+    play(shop(), story)
+    assert len(receiver.heard) == 1
 
 
 def test_a_receiver_that_never_takes_an_event_leaves_a_dead_letter(
@@ -279,3 +333,15 @@ def test_approvals_are_the_events_that_are_questions(monkeypatch: pytest.MonkeyP
             public="https://weft.example",
         )
     ]
+
+
+def test_what_sends_events_is_imported_when_the_host_starts(receiver: Receiver) -> None:
+    code = """
+import asyncio, sys, weft
+async def start():
+    async with weft.App("memory://"):
+        print("aiohttp" in sys.modules)
+asyncio.run(start())
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert found.stdout == "True\n"

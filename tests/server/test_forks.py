@@ -72,6 +72,16 @@ def test_a_bad_order_is_refused_and_nothing_is_written(
     assert server.get(f"{API}/runs?forks={done}").json["runs"] == []
 
 
+def test_each_edit_that_cannot_be_is_a_finding(server: Server, done: str) -> None:
+    refused = fork(server, done, set={"nowhere": 1, "nobody": 2}, state={"x": 1})
+
+    assert [(one["code"], one["message"]) for one in refused.json["findings"]] == [
+        ("fork.bad_edit", "a code run has no state to set."),
+        ("fork.bad_edit", "the run never came to a step nowhere."),
+        ("fork.bad_edit", "the run never came to a step nobody."),
+    ]
+
+
 def test_an_id_that_is_taken_is_refused(server: Server, done: str) -> None:
     assert fork(server, done, id=done).json["code"] == "run.id_taken"
 

@@ -11,7 +11,7 @@ import pytest
 import weft
 from tests.server.kit import API, Server, covers, quoted, serving
 from weft.goals import admission
-from weft.goals.admission import admit
+from weft.goals.admission import admit_steps
 
 
 def document(when: str = "country != ''") -> dict[str, Any]:
@@ -214,11 +214,11 @@ def test_thousands_of_steps_of_one_fact_are_checked_off_the_loop(
     """Others are answered meanwhile, and the answer has them all."""
     threads: list[str] = []
 
-    def noting(*given: Any) -> Any:
+    def noting(*given: Any, **options: Any) -> Any:
         threads.append(threading.current_thread().name)
-        return admit(*given)
+        return admit_steps(*given, **options)
 
-    monkeypatch.setattr(admission, "admit", noting)
+    monkeypatch.setattr(admission, "admit_steps", noting)
     steps = {f"s{number}": {"step": "do", "gives": {"fact": "string"}} for number in range(2_000)}
 
     answer = server.post(f"{API}/steps", {"document": {"weft": "steps/1", "steps": steps}})

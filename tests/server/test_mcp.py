@@ -75,6 +75,27 @@ def test_a_project_may_name_what_is_offered(tmp_path: Path, monkeypatch: pytest.
     assert said(ask(call(server, "secret_plan")))["result"] == 1
 
 
+def test_a_project_may_name_an_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.weft]\nmcp = ["support"]\n')
+    monkeypatch.chdir(tmp_path)
+    app = weft.App("memory://")
+    app.model("fast", url="http://127.0.0.1:9/v1", retries=weft.Retry(1))
+    app.agent("support", model="fast", system="Helps customers.\n\nBe polite.", prompt="Help ${name}.")
+
+    async def work() -> None:
+        async with client_of(offered) as client:
+            tool = {tool.name: tool for tool in (await client.list_tools()).tools}["support"]
+            assert tool.input_schema["required"] == ["name"]
+            assert (tool.description or "").startswith("Helps customers.\n\nStarts a durable run")
+            failed = await client.call_tool("support", {"name": "ann"})
+            assert failed.is_error
+            assert failed.structured_content is not None
+            assert failed.structured_content["error"]["code"] == "model.unavailable"
+
+    with serving(app, limits=RequestLimits(wait_seconds=10)) as offered:
+        ask(work())
+
+
 def test_a_name_of_no_workflow_is_told_to_the_operator_and_harms_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tests import scale
 from tests.mcp.clients import answering, ask, said
 
 OFFICE = Path(__file__).parent.parent / "mcp" / "office.py"
+DROPPED = {"run_id": "dropped"}
 WEFT = str(Path(sys.executable).with_name("weft"))
 
 
@@ -42,3 +44,31 @@ def test_a_client_starts_lists_calls_and_answers(tmp_path: Path, mode: Any) -> N
 
     ask(work())
     assert len(forms) == 1
+
+
+def test_a_client_hears_of_progress_and_cancels(tmp_path: Path) -> None:
+    heard: list[str | None] = []
+
+    async def work() -> None:
+        async with client(tmp_path) as session:
+
+            async def note(progress: float, total: float | None, message: str | None) -> None:
+                heard.append(message)
+                if len(heard) == 1:
+                    await session.call_tool("run_send", {"run_id": "heard", "name": "quote", "body": 7})
+
+            wanted = {"order": "o", "run_id": "heard"}
+            quoted = await session.call_tool("wait_for_quote", wanted, progress_callback=note)
+            assert said(quoted)["result"] == 7
+
+            waiting = asyncio.create_task(session.call_tool("wait_for_quote", {"order": "o", **DROPPED}))
+            while (await session.call_tool("run_status", DROPPED)).is_error:
+                await asyncio.sleep(0)
+            await session.call_tool("run_cancel", {**DROPPED, "reason": "too late"})
+            cancelled = await waiting
+            assert cancelled.is_error
+            assert cancelled.structured_content is not None
+            assert cancelled.structured_content["summary"] == "too late"
+
+    ask(work())
+    assert "quote" in (heard[0] or "")

@@ -54,6 +54,8 @@ def test_a_patch_that_waits_or_is_reviewed_is_accepted_and_says_where_to_look(or
     kinds = [one["kind"] for one in orders.get(f"{path}/changes").json["changes"]]
     assert kinds == ["patch_asked", "patch_asked", "patch_review_asked", "patch_dropped"]
     assert orders.post(f"{path}/patch", {"patch": {"ops": []}, "wait": "soon"}).status == 422
+    nothing = orders.post(f"{path}/patch", {"patch": {"ops": []}})
+    assert (nothing.status, nothing.json["unchanged"]) == (200, True)
 
 
 def test_a_client_lets_a_patch_wait_and_withdraws_it(orders: Server) -> None:

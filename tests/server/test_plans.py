@@ -42,6 +42,12 @@ def server() -> Iterator[Server]:
     async def announce(percent: int) -> str:
         return f"{percent} %"
 
+    @app.workflow
+    async def billing(ctx: weft.Context) -> str:
+        return "billed"
+
+    app.goal("sending", send)
+
     with serving(app) as running:
         yield running
 
@@ -126,3 +132,22 @@ def test_a_plan_that_lacks_facts_cannot_be_frozen(server: Server) -> None:
 
     assert refused.status == 422
     assert server.get(f"{API}/workflows/incomplete").status == 404
+
+
+@pytest.mark.parametrize("name", ["billing", "sending", "weft.bulk", "goal"])
+def test_a_plan_is_not_frozen_under_the_name_of_a_workflow_that_is_no_graph(server: Server, name: str) -> None:
+    before = server.get(f"{API}/workflows?all=true").json
+
+    refused = server.post(f"{API}/plan/freeze", {"name": name, "goals": ["send"], "given": ["order_id", "country"]})
+
+    assert (refused.status, refused.json["code"]) == (409, "usage.name_taken")
+    assert f'"{name}"' in refused.json["detail"]
+    assert server.get(f"{API}/workflows?all=true").json == before
+
+
+def test_a_plan_is_not_frozen_under_a_name_that_chooses_a_version(server: Server) -> None:
+    refused = server.post(
+        f"{API}/plan/freeze", {"name": "bill:live", "goals": ["send"], "given": ["order_id", "country"]}
+    )
+
+    assert (refused.status, refused.json["code"]) == (422, "value.bad_name")

@@ -248,6 +248,7 @@ def test_a_port_that_is_taken_is_said_once(folder: Path) -> None:
     assert said.count("cannot be opened") == 1
 
 
+@pytest.mark.proof
 def test_an_app_that_fails_in_a_child_is_said_once(folder: Path) -> None:
     (folder / "app.py").write_text(FAILS_IN_CHILDREN)
     with process(folder, "serve", "app.py", "--port", "0", "--processes", "3") as running:

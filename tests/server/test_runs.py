@@ -251,6 +251,7 @@ def test_a_run_that_does_not_exist_is_not_found(server: Server, what: str) -> No
 
     assert answer.status == 404
     assert answer.code == "run.not_found"
+    assert answer.json["detail"] == "No run 'nobody'.", "where the runs are kept is nobody's business"
 
 
 def test_a_failure_has_its_traceback(server: Server) -> None:

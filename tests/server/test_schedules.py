@@ -85,6 +85,7 @@ def test_it_is_paused_resumed_and_removed(server: Server) -> None:
     until(server, "p", lambda found: found["status"] == "removed")
     assert "p" not in [one["name"] for one in server.get(f"{API}/schedules").json["schedules"]]
     assert server.post(f"{API}/schedules/p/trigger").status == 409
+    assert server.get(f"{API}/schedules/p/next").status == 409
     assert made(server, "p").json["status"] == "active"
 
 

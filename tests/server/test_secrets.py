@@ -18,7 +18,7 @@ from tests.server.kit import API, Answer, Server, serving
 from weft.core import values
 from weft.server.logs import JsonLines, TextLines
 from weft.steps import secrets
-from weft.steps.secrets import strike, strike_json
+from weft.steps.secrets import replace_secrets, strike_json
 
 
 @pytest.fixture
@@ -188,7 +188,7 @@ def test_a_secret_is_shown_by_its_place() -> None:
 def test_a_secret_may_be_in_a_file(tmp_path: Path, canary: str) -> None:
     (tmp_path / "key").write_text("  in a file \n")
     assert weft.Secret(f"file:{tmp_path}/key").reveal() == "in a file"
-    assert strike("it is in a file!") == f"it is [secret file:{tmp_path}/key]!"
+    assert replace_secrets("it is in a file!") == f"it is [secret file:{tmp_path}/key]!"
 
 
 @pytest.mark.parametrize("ref", ["env:NOBODY_HAS_THIS", "file:/nowhere/at/all"])
@@ -208,7 +208,7 @@ def test_a_secret_inside_another_does_not_leave_a_part_of_it(monkeypatch: pytest
     monkeypatch.setenv("LONGER", "a-secret-part-of-it")
     weft.Secret("env:SHORTER").reveal()
     weft.Secret("env:LONGER").reveal()
-    assert strike("x a-secret-part-of-it y secret-part") == "x [secret env:LONGER] y [secret env:SHORTER]"
+    assert replace_secrets("x a-secret-part-of-it y secret-part") == "x [secret env:LONGER] y [secret env:SHORTER]"
 
 
 def test_json_stays_json(canary: str) -> None:

@@ -404,6 +404,54 @@ def test_a_child_with_a_name_of_its_own_is_still_the_tenants() -> None:
         assert b.get(f"{API}/runs/mine").status == 404
 
 
+# --- what a run waits for --------------------------------------------------------------------------------------------
+
+
+def limited() -> weft.App:
+    app = weft.App("memory://")
+
+    @app.step(limit=weft.Limit(concurrency=1))
+    async def call() -> None:
+        await asyncio.sleep(3600)
+
+    @app.workflow
+    async def calling() -> None:
+        await call()
+
+    @app.workflow(limit=weft.Limit(concurrency=1))
+    async def alone(ctx: weft.Context) -> None:
+        await ctx.sleep("1h")
+
+    return app
+
+
+def test_a_tenant_learns_what_its_runs_wait_for_and_nothing_of_the_runs_ahead() -> None:
+    with serving(limited()) as server:
+        a, b, operator = (caller(server, "x", "admin", tenant=tenant) for tenant in ("a", "b", ""))
+        for one, run in ((a, "first"), (b, "second")):
+            for workflow in ("calling", "alone"):
+                assert one.post(f"{API}/runs", {"workflow": workflow, "id": f"{run}-{workflow}"}).status == 201
+                if one is a:
+                    while operator.get(f"{API}/runs/@a%2Ffirst-{workflow}").json["status"] == "pending":
+                        time.sleep(0.02)
+        while not operator.get(f"{API}/runs/@b%2Fsecond-calling/explain").json["waiting"]:
+            time.sleep(0.02)
+
+        running = a.get(f"{API}/runs/first-calling/explain")
+        waiting = b.get(f"{API}/runs/second-calling/explain")
+        pending = b.get(f"{API}/runs/second-alone/explain")
+
+        assert (running.status, waiting.status, pending.status) == (200, 200, 200)
+        texts = [str(one.json) for one in (running, waiting, pending)]
+        assert "limit" in texts[1]
+        assert "limit" in texts[2]
+        assert "first-calling" in str(operator.get(f"{API}/runs/@b%2Fsecond-calling/explain").json)
+        assert "first" not in texts[1] + texts[2]
+        assert all("no running host" not in text for text in texts)
+        assert a.post(f"{API}/runs/first-calling/cancel", {}).status < 300
+        assert b.post(f"{API}/runs/second-calling/cancel", {}).status < 300
+
+
 # --- live --------------------------------------------------------------------------------------------------------
 
 

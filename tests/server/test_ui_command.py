@@ -106,6 +106,47 @@ def test_without_a_server_the_store_is_served_at_its_young_run_and_nothing_is_ho
     assert ui.returncode == 0
 
 
+def planning_app(folder: Path) -> weft.App:
+    """Return an app that the process of the command knows only through the store."""
+    app = weft.App(f"sqlite:///{folder}/weft.db")
+
+    @app.step(gives="total")
+    async def price(order_id: str) -> int:
+        return len(order_id)
+
+    @app.workflow
+    async def order(ctx: weft.Context, order_id: str) -> int:
+        return await price(order_id)
+
+    return app
+
+
+def test_steps_of_living_hosts_are_planned_with_and_workflows_without_a_host_are_remembered(folder: Path) -> None:
+    def look() -> tuple[list[str], int, list[str]]:
+        with process(folder, "ui") as ui:
+            address = line(ui.stdout).partition("/runs")[0]
+            steps = ask(address, "GET", f"{API}/steps")[1]["steps"]
+            drawn = ask(address, "GET", f"{API}/catalogue/picture")[1]["boxes"]
+            assert [step["id"] for step in steps] == [box["title"] for box in drawn]
+            status, _ = ask(address, "POST", f"{API}/plan", {"goals": ["price"], "given": ["order_id"]})
+            found = ask(address, "GET", f"{API}/workflow-summaries")[1]["workflows"]
+            about = ask(address, "GET", f"{API}/workflows/order/about")[1]
+            version = f"{API}/workflows/order/versions/{about['newest']}"
+            assert about["style"] == "code"
+            assert [
+                ask(address, "GET", f"{version}{part}")[0] for part in ("", "/picture", "/standing", "/source")
+            ] == [200] * 4
+            return [step["id"] for step in steps], status, [one["name"] for one in found]
+
+    async def look_while_hosted() -> tuple[list[str], int, list[str]]:
+        async with planning_app(folder) as app:
+            await (await app.start("order", {"order_id": "o-1"}, id="o-1")).result()
+            return await asyncio.to_thread(look)
+
+    assert asyncio.run(look_while_hosted()) == (["price"], 200, ["order"])
+    assert look() == ([], 404, ["order"])
+
+
 @pytest.mark.proof
 def test_the_server_that_hosts_the_store_is_opened(folder: Path) -> None:
     with process(folder, "serve", "app.py", "--port", "0") as serve:

@@ -96,7 +96,7 @@ def test_the_standing_of_2000_boxes_is_small(picture: Picture, log: PlaceLog) ->
     boxes = log.counts.standings(log.seq, log.places)
     assert len(boxes) == NODES - 1
     arrows = {arrow.id: number % 9 + 1 for number, arrow in enumerate(picture.arrows)}
-    view = StandingView(log.seq, views.moment(log.time_of(log.seq)), "running", boxes, arrows)
+    view = StandingView(log.seq, views.api_time(log.time_of(log.seq)), "running", boxes, arrows)
     assert compressed(view) <= 40 * KB
 
 

@@ -55,7 +55,7 @@ def a_frame_is_dropped_before_anybody_takes_the_failure() -> Iterator[None]:
 
 @graph_mutant
 def a_dropped_branch_is_not_undone() -> Iterator[None]:
-    with swap(game.Game, "_undo", lambda self, frame, lost: None):
+    with swap(game.Game, "_undo_branches", lambda self, frame, lost: None):
         yield
 
 
@@ -76,14 +76,14 @@ def a_graph_completes_before_its_losers_are_undone() -> Iterator[None]:
 
 @graph_mutant
 def a_join_counts_a_branch_twice() -> Iterator[None]:
-    judge = game.Game._judge
+    judge = game.Game._judge_fan_in
 
     def twice(self: Any, frame: Any, just: int | None = None) -> None:
         if just == 0 and frame.total > 2 and not frame.fired:
             frame.settled += 1
         judge(self, frame, just)
 
-    with swap(game.Game, "_judge", twice):
+    with swap(game.Game, "_judge_fan_in", twice):
         yield
 
 
@@ -132,7 +132,7 @@ def a_child_of_a_dropped_token_is_not_told() -> Iterator[None]:
 @graph_mutant
 def a_dropped_task_in_its_second_attempt_is_not_waited_for() -> Iterator[None]:
     """This one was found by a world: it had been taken for one that only waits for its time."""
-    stop = board.Board._stop
+    stop = board.Board._stop_entry
 
     def hasty(self: Any, number: int) -> None:
         task = self.state.tasks.get(number)
@@ -142,7 +142,7 @@ def a_dropped_task_in_its_second_attempt_is_not_waited_for() -> Iterator[None]:
         else:
             stop(self, number)
 
-    with swap(board.Board, "_stop", hasty):
+    with swap(board.Board, "_stop_entry", hasty):
         yield
 
 

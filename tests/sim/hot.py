@@ -82,7 +82,7 @@ class SimHotStore(HotStore):
 
     def __init__(self, durable: FullStore, redis: SimRedis) -> None:
         super().__init__(cast("Store", durable), SimWalServer(redis), policy=redis.faults.policy)
-        self._bind(cast("Wals", durable.wals))
+        self._bind_parts(cast("Wals", durable.wals))
         self.log = cast("RunLog", ObservedHotLog(self.log, redis.ledger))
 
 

@@ -21,8 +21,10 @@ from weft.ports.store import Outcome, StoredEvent
 from weft.runtime import dispatcher
 from weft.runtime.ownership import load, release
 from weft.runtime.run import actor, private_loop
+from weft.runtime.run.append_extras import index_event
 from weft.runtime.run.draft import PendingCommand
 from weft.runtime.worker import step_worker
+from weft.stores.judge import judge_append
 from weft.stores.memory import log
 from weft.stores.memory.content import MemoryContent
 
@@ -80,7 +82,7 @@ def blind_retry_after_an_unknown_commit() -> Iterator[None]:
             StoredEvent(Seq(draft.seq + i), event.at, event.body) for i, event in enumerate(draft.events, 1)
         ]
         self.in_flight = None
-        self.drafts.appendleft(draft)
+        self.drafts.insert(0, draft)
         self.ports.submit(self)
 
     with swap(actor.Actor, "unknown", unknown):
@@ -89,7 +91,7 @@ def blind_retry_after_an_unknown_commit() -> Iterator[None]:
 
 @mutant
 def missing_epoch_check_in_the_store() -> Iterator[None]:
-    judge = log.judge_append
+    judge = judge_append
 
     def careless(run: Any, append: Any, host: Any, keys: Any) -> Outcome:
         if run is not None and append.reopen is None:
@@ -103,7 +105,7 @@ def missing_epoch_check_in_the_store() -> Iterator[None]:
 
 @mutant
 def terminal_append_without_the_mail_count() -> Iterator[None]:
-    judge = log.judge_append
+    judge = judge_append
 
     def careless(run: Any, append: Any, host: Any, keys: Any) -> Outcome:
         outcome = judge(run, append, host, keys)
@@ -115,7 +117,7 @@ def terminal_append_without_the_mail_count() -> Iterator[None]:
 
 @mutant
 def effect_before_commit() -> Iterator[None]:
-    record = actor.Actor._record
+    record = actor.Actor._record_events
 
     def hasty(self: actor.Actor, events: Any) -> None:
         record(self, events)
@@ -123,13 +125,13 @@ def effect_before_commit() -> Iterator[None]:
             for effect in [effect for effect in draft.effects if isinstance(effect, PerformTask)]:
                 self.ports.apply_effect(self, effect)
 
-    with swap(actor.Actor, "_record", hasty):
+    with swap(actor.Actor, "_record_events", hasty):
         yield
 
 
 @mutant
 def answer_before_commit() -> Iterator[None]:
-    decide = actor.Actor._decide
+    decide = actor.Actor._decide_and_record
 
     def hasty(self: actor.Actor, posted: PendingCommand) -> bool:
         decided = decide(self, posted)
@@ -137,7 +139,7 @@ def answer_before_commit() -> Iterator[None]:
             posted.reply(None)
         return decided
 
-    with swap(actor.Actor, "_decide", hasty):
+    with swap(actor.Actor, "_decide_and_record", hasty):
         yield
 
 
@@ -200,7 +202,7 @@ def a_result_is_forgotten_before_it_is_committed() -> Iterator[None]:
 
 @mutant
 def undo_oldest_first() -> Iterator[None]:
-    follow = lifecycle.follow
+    follow = lifecycle.follow_end
 
     def backwards(run: Any, env: Any) -> Any:
         state = run.state
@@ -208,7 +210,7 @@ def undo_oldest_first() -> Iterator[None]:
             state.undo.insert(0, state.undo.pop())
         return follow(run, env)
 
-    with swap(lifecycle, "follow", backwards):
+    with swap(lifecycle, "follow_end", backwards):
         yield
 
 
@@ -253,7 +255,7 @@ def a_second_success_is_accepted() -> Iterator[None]:
 
 @mutant
 def an_answer_is_not_found_by_its_request() -> Iterator[None]:
-    index = actor.index_event
+    index = index_event
 
     def forgetful(run: Any, draft: Any, event: Any) -> None:
         if not isinstance(event, e.MessageAnswered):
@@ -303,6 +305,7 @@ def timer_before_the_inbox() -> Iterator[None]:
 
 @mutant
 def an_early_timer_is_believed() -> Iterator[None]:
+    """The clock was set back while the inbox was read, after the timer had been found due."""
     decide = timers.decide_timer
 
     def believing(state: Any, command: Any, env: Any) -> Any:
@@ -310,6 +313,9 @@ def an_early_timer_is_believed() -> Iterator[None]:
 
     with swap(timers, "decide_timer", believing):
         yield
+
+
+PLAYED_BY["an_early_timer_is_believed"] = REQUESTS
 
 
 @mutant
@@ -339,13 +345,13 @@ def set_order_in_the_loop_of_the_code() -> Iterator[None]:
 @mutant
 def facts_in_the_order_of_entries() -> Iterator[None]:
     """Replay tells the code what it recorded in the order in which it asked, not in which it heard."""
-    restore = load.Loader._restore
+    restore = load.Loader._restore_actor
 
-    def sorted_facts(self: Any, actor: Any, loaded: Any, *, died: bool) -> None:
-        restore(self, actor, loaded, died=died)
+    def sorted_facts(self: Any, actor: Any, loaded: Any, *, died: bool, refusal: Any) -> None:
+        restore(self, actor, loaded, died=died, refusal=refusal)
         actor.machine.state.facts.sort()
 
-    with swap(load.Loader, "_restore", sorted_facts):
+    with swap(load.Loader, "_restore_actor", sorted_facts):
         yield
 
 

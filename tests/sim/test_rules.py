@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from tests.sim.cluster import Cluster
-from tests.sim.hosts import HOUR
+from tests.sim.hosts import HOUR, PartOfApp
 from tests.sim.ledger import ObservedLog
 from tests.sim.mutants import swap
 from tests.sim.swarm import Swarm
-from tests.sim.workflows import app, once, sequence, sleeper
+from tests.sim.workflows import app, bump, once, sequence, sleeper
 from weft.core.ids import HostId
 from weft.errors import Unavailable
 from weft.ports.store import Append, Outcome
@@ -173,13 +173,13 @@ class TakeoverWorld(SmallWorld):
 
 @contextmanager
 def a_second_reading_forgets_that_the_owner_died() -> Iterator[None]:
-    restore = load.Loader._restore
+    restore = load.Loader._restore_actor
 
     def forgetful(self: Any, actor: Any, loaded: Any, **options: Any) -> None:
         restore(self, actor, loaded, **options)
         actor.owner_died = False
 
-    with swap(load.Loader, "_restore", forgetful):
+    with swap(load.Loader, "_restore_actor", forgetful):
         yield
 
 
@@ -196,3 +196,9 @@ def test_without_that_rule_it_is_performed_twice() -> None:
         world.ended(once(1), within=60)
     assert "irreversible" in str(world.ledger.breaches)
     world.close()
+
+
+def test_a_host_lacks_steps_so_that_others_perform_them() -> None:
+    """An attribute of the catalogue once hid the method, and no world had a step performed by another host."""
+    assert PartOfApp(app, [bump.name]).step(bump.name) is None
+    assert PartOfApp(app, []).step(bump.name) is not None

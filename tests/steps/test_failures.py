@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from weft.core.values import encode
 from weft.errors import BadValue, Critical, Failure, OutcomeUnknown, StepFailed, StepTimedOut, WorkerLost
-from weft.steps.failures import DATA_BYTES_MAX, MESSAGE_CHARS_MAX, failure_of, rebuild
+from weft.steps.failures import DATA_BYTES_MAX, MESSAGE_CHARS_MAX, failure_of, rebuild_error
 
 
 class CardDeclined(Exception):
@@ -131,18 +131,18 @@ def test_an_exception_whose_text_fails_is_still_recorded() -> None:
 
 
 def test_a_declared_exception_comes_back_as_itself() -> None:
-    again = rebuild(recorded(CardDeclined("o-1", 3)), [CardDeclined])
+    again = rebuild_error(recorded(CardDeclined("o-1", 3)), [CardDeclined])
 
     assert type(again) is CardDeclined
     assert again.args == ("o-1", 3)
 
 
 def test_a_subclass_of_a_declared_exception_comes_back_as_itself() -> None:
-    assert type(rebuild(recorded(Stolen("o-1")), [CardDeclined])) is Stolen
+    assert type(rebuild_error(recorded(Stolen("o-1")), [CardDeclined])) is Stolen
 
 
 def test_an_exception_that_describes_itself_keeps_its_text_and_its_fields() -> None:
-    again = rebuild(recorded(Described("o-1", 4200)), [Described])
+    again = rebuild_error(recorded(Described("o-1", 4200)), [Described])
 
     assert type(again) is Described
     assert str(again) == "o-1 declined for 4200"
@@ -150,7 +150,7 @@ def test_an_exception_that_describes_itself_keeps_its_text_and_its_fields() -> N
 
 
 def test_an_exception_that_can_be_made_again_is_made_whole() -> None:
-    again = rebuild(recorded(Faithful("o-1")), [Faithful])
+    again = rebuild_error(recorded(Faithful("o-1")), [Faithful])
 
     assert isinstance(again, Faithful)
     assert again.order_id == "o-1"
@@ -158,7 +158,7 @@ def test_an_exception_that_can_be_made_again_is_made_whole() -> None:
 
 
 def test_a_declared_exception_with_odd_args_keeps_class_and_text() -> None:
-    again = rebuild(recorded(CardDeclined({"not", "json"})), [CardDeclined])
+    again = rebuild_error(recorded(CardDeclined({"not", "json"})), [CardDeclined])
 
     assert type(again) is CardDeclined
     assert "not" in str(again)
@@ -168,7 +168,7 @@ def test_an_error_of_the_system_keeps_its_file() -> None:
     with pytest.raises(FileNotFoundError) as missing:
         Path("no-such-file").read_text()
 
-    again = rebuild(failure_of(missing.value, step="read"), [OSError])
+    again = rebuild_error(failure_of(missing.value, step="read"), [OSError])
 
     assert type(again) is FileNotFoundError
     assert str(again) == str(missing.value)
@@ -176,20 +176,20 @@ def test_an_error_of_the_system_keeps_its_file() -> None:
 
 
 def test_a_declared_exception_that_cannot_be_made_again_is_a_failed_step() -> None:
-    again = rebuild(recorded(Stubborn.__new__(Stubborn, "x", made_right=True)), [Stubborn], run_id="order-o-1")
+    again = rebuild_error(recorded(Stubborn.__new__(Stubborn, "x", made_right=True)), [Stubborn], run_id="order-o-1")
 
     assert isinstance(again, StepFailed)
     assert 'Stubborn could not be rebuilt from its args ["x"].' in str(again)
 
 
 def test_a_group_of_exceptions_is_a_failed_step() -> None:
-    assert isinstance(rebuild(recorded(ExceptionGroup("both", [ValueError("x")])), [ExceptionGroup]), StepFailed)
+    assert isinstance(rebuild_error(recorded(ExceptionGroup("both", [ValueError("x")])), [ExceptionGroup]), StepFailed)
 
 
 def test_an_exception_that_is_not_declared_is_a_failed_step_that_says_all() -> None:
     failure = msgspec.structs.replace(recorded(CardDeclined("o-1")), where="app.py:22")
 
-    again = rebuild(failure, run_id="order-o-1")
+    again = rebuild_error(failure, run_id="order-o-1")
 
     assert type(again) is StepFailed
     assert again.failure is failure
@@ -200,37 +200,39 @@ def test_an_exception_that_is_not_declared_is_a_failed_step_that_says_all() -> N
 
 
 def test_a_class_of_the_same_name_elsewhere_is_never_found() -> None:
-    assert isinstance(rebuild(Failure("SystemExit", "x"), [CardDeclined]), StepFailed)
-    assert isinstance(rebuild(Failure("ValueError", "x"), ()), StepFailed)
+    assert isinstance(rebuild_error(Failure("SystemExit", "x"), [CardDeclined]), StepFailed)
+    assert isinstance(rebuild_error(Failure("ValueError", "x"), ()), StepFailed)
 
 
 def test_only_exceptions_are_made_again() -> None:
-    assert isinstance(rebuild(recorded(KeyboardInterrupt("x")), [KeyboardInterrupt]), StepFailed)
+    assert isinstance(rebuild_error(recorded(KeyboardInterrupt("x")), [KeyboardInterrupt]), StepFailed)
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), StopIteration()])
 def test_nobody_is_told_to_declare_what_cannot_be_made_again(error: BaseException) -> None:
-    hint = rebuild(recorded(error)).hint  # type: ignore[attr-defined]  # it is a StepFailed
+    hint = rebuild_error(recorded(error)).hint  # type: ignore[attr-defined]  # it is a StepFailed
 
     assert "raises=" not in hint
     assert f"A workflow cannot catch {type(error).__name__} from a step: catch weft.StepFailed" in hint
 
 
 def test_a_single_attempt_is_not_counted() -> None:
-    text = str(rebuild(recorded(ValueError(), attempts=1)))
+    text = str(rebuild_error(recorded(ValueError(), attempts=1)))
 
     assert text.startswith("charge failed, ValueError at test_failures.py:")
 
 
 def test_a_long_failure_is_told_in_short() -> None:
-    text = str(rebuild(recorded(ValueError("x" * 10_000))))
+    text = str(rebuild_error(recorded(ValueError("x" * 10_000))))
 
     assert len(text) < 700
 
 
 def test_an_error_of_wefts_own_tells_its_message() -> None:
     text = str(
-        rebuild(recorded(BadValue("charge returned a set, which cannot be stored.", hint="Use a list."), attempts=1))
+        rebuild_error(
+            recorded(BadValue("charge returned a set, which cannot be stored.", hint="Use a list."), attempts=1)
+        )
     )
 
     assert "charge failed, BadValue: charge returned a set, which cannot be stored at test_failures.py" in text
@@ -251,7 +253,7 @@ def test_an_error_of_wefts_own_tells_its_message() -> None:
 def test_losses_and_timeouts_are_known_by_their_code(cls: Any, text: str) -> None:
     failure = Failure("anything", "after 30s.", code=cls.code, step="charge")
 
-    again: Any = rebuild(failure, [CardDeclined])
+    again: Any = rebuild_error(failure, [CardDeclined])
 
     assert type(again) is cls
     assert again.message == text
@@ -262,13 +264,13 @@ def test_a_critical_error_is_recorded_as_what_it_is() -> None:
     failure = recorded(Critical("stop"))
 
     assert failure.type == "Critical"
-    assert isinstance(rebuild(failure), StepFailed)
+    assert isinstance(rebuild_error(failure), StepFailed)
 
 
 def test_each_rebuilt_exception_is_a_new_one() -> None:
     failure = recorded(CardDeclined("o-1"))
 
-    assert rebuild(failure, [CardDeclined]) is not rebuild(failure, [CardDeclined])
+    assert rebuild_error(failure, [CardDeclined]) is not rebuild_error(failure, [CardDeclined])
 
 
 @given(st.recursive(
@@ -281,7 +283,7 @@ def test_any_exception_is_recorded_and_live_equals_replay(carried: object) -> No
     failure = failure_of(error, step="charge")
     replayed = msgspec.json.decode(encode(failure), type=Failure)
 
-    first, again = rebuild(failure, [CardDeclined]), rebuild(replayed, [CardDeclined])
+    first, again = rebuild_error(failure, [CardDeclined]), rebuild_error(replayed, [CardDeclined])
 
     assert type(first) is type(again) is CardDeclined
     assert (first.args, vars(first)) == (again.args, vars(again))

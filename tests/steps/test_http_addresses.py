@@ -7,7 +7,7 @@ import ipaddress
 import pytest
 
 from weft.errors import UsageError
-from weft.steps.http.addresses import Allowed, is_disguised, is_public, parse_address, parse_allowed
+from weft.steps.http.addresses import Allowed, is_disguised, is_public, parse_allowed, parse_ip_address
 
 REFUSED = """
 127.0.0.1 127.255.255.254 0.0.0.0 0.1.2.3 10.0.0.1 172.16.0.1 172.31.255.255 192.168.1.1 169.254.169.254 100.64.0.1
@@ -22,7 +22,7 @@ PUBLIC = ["1.1.1.1", "8.8.8.8", "93.184.216.34", "172.32.0.1", "100.128.0.1", "2
 
 @pytest.mark.parametrize("text", REFUSED)
 def test_a_special_address_is_not_public(text: str) -> None:
-    address = parse_address(text)
+    address = parse_ip_address(text)
 
     assert address is not None
     assert not is_public(address)

@@ -35,6 +35,23 @@ def die(n: int) -> int:
     os._exit(n)
 
 
+@app.step(run_in="process", effect="irreversible")
+def pay(n: int) -> Any:
+    return {n}
+
+
+def cube(n: int) -> int:
+    return n**3
+
+
+cubed = app.step(run_in="process")(cube)
+
+
+@app.workflow
+async def cubes() -> int:
+    return await cubed(3)
+
+
 @app.workflow
 async def numbers(ctx: weft.Context) -> dict[str, Any]:
     squared = await square(7)
@@ -45,6 +62,8 @@ async def numbers(ctx: weft.Context) -> dict[str, Any]:
         found["small"] = small.args
     outcome = await ctx.try_step(die(3))
     found["died"] = outcome.failure.message if isinstance(outcome, weft.Err) else "no"
+    paid = await ctx.try_step(pay(3))
+    found["paid"] = paid.failure.code if isinstance(paid, weft.Err) else "no"
     found["again"] = (await square(3))["value"]
     return found
 
@@ -62,6 +81,7 @@ def test_a_step_in_a_process_answers_raises_and_may_die() -> None:
     assert found["key"] == "/square"
     assert found["small"] == [-1]
     assert "died" in found["died"]
+    assert found["paid"] == "step.outcome_unknown", "its result cannot be kept, but it was performed"
     assert found["again"] == 9
 
 
@@ -70,3 +90,13 @@ def test_a_step_that_another_process_cannot_find_is_refused_at_once() -> None:
 
         @app.step(run_in="process")
         def hidden() -> None: ...
+
+
+def test_a_step_that_another_process_cannot_find_fails_at_once_and_says_why() -> None:
+    with pytest.raises(weft.RunFailed) as failed:
+        app.run(cubes())
+
+    failure = failed.value.failure
+    assert failure is not None
+    assert (failure.step, failure.attempts) == ("cube", 1)
+    assert f"which looks for it at {__name__}.cube, and that is not the step" in failure.message

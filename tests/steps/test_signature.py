@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from weft.core.values import DEPTH_MAX, VALUE_BYTES_MAX
 from weft.errors import BadValue, LimitExceeded, UsageError
-from weft.runtime.programs import argument_differences
+from weft.runtime.input_differences import argument_differences
 from weft.steps.signature import Signature
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 
 import weft
 from weft.errors import BranchesFailed, Failure, RecordedTraceback, StepFailed
-from weft.steps.failures import failure_of_run, rebuild
+from weft.steps.failures import failure_of_run, rebuild_error
 from weft.steps.secrets import Secret
 from weft.steps.tracebacks import BYTES_MAX, traceback_of
 
@@ -157,7 +157,7 @@ def test_an_exception_that_cannot_be_shown_has_a_traceback_all_the_same() -> Non
 
 def test_a_group_has_those_of_its_branches() -> None:
     step = Failure("Declined", "o-1", step="charge", traceback="Traceback (recorded):\nDeclined: o-1")
-    group = BranchesFailed("pay: 1 of 1 branches failed", {"card": rebuild(step)})
+    group = BranchesFailed("pay: 1 of 1 branches failed", {"card": rebuild_error(step)})
 
     def call() -> None:
         raise group
@@ -178,7 +178,7 @@ def test_a_circle_of_causes_ends() -> None:
 
 
 def test_a_rebuilt_failure_shows_its_traceback_as_its_cause() -> None:
-    error = rebuild(Failure("Declined", "o-1", step="charge", traceback="Traceback (recorded)"))
+    error = rebuild_error(Failure("Declined", "o-1", step="charge", traceback="Traceback (recorded)"))
 
     assert isinstance(error, StepFailed)
     assert "Traceback (recorded)" in str(error.__cause__)

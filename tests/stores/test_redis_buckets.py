@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.redis_server import RedisServer, own_redis
+from tests.redis_server import RedisServer, own_redis, two_nodes
 from weft.stores.redis.buckets import RedisBuckets
 
-__all__ = ["own_redis"]
+__all__ = ["own_redis", "two_nodes"]
 
 SLOW_RATE = 0.001
 """So slow that no token comes back during a test."""
@@ -60,8 +60,12 @@ def test_a_bucket_fills_by_the_clock_of_the_server(own_redis: RedisServer) -> No
             assert await here.take("anna", wanted=10, per_second=1.0, burst=10) == 10
             key = "weft:{ns}:limit:anna"
             at = float(str(own_redis.command("HGET", key, "at")))
+            seconds, _ = own_redis.command("TIME")  # type: ignore[misc]
+            assert 0 <= float(seconds) + 1 - at < 3_600
             own_redis.command("HSET", key, "at", f"{at - 4:.6f}")
             assert await here.take("anna", wanted=10, per_second=1.0, burst=10) == 4
+            own_redis.command("HSET", key, "at", f"{at - 4000:.6f}")
+            assert await here.take("anna", wanted=20, per_second=1.0, burst=10) == 10, "it is full, and not more"
             # A clock that was set back takes nothing away.
             own_redis.command("HSET", key, "at", f"{at + 4000:.6f}", "tokens", "2")
             assert await here.take("anna", wanted=10, per_second=1.0, burst=10) == 2
@@ -143,3 +147,14 @@ def test_an_outage_is_logged_once_with_its_end(own_redis: RedisServer, caplog: p
     assert len(said) == 2
     assert "every server limits requests by itself" in said[0]
     assert "is back" in said[1]
+
+
+def test_a_bucket_of_a_cluster_is_found_from_every_node(two_nodes: list[RedisServer]) -> None:
+    async def scenario() -> None:
+        given = []
+        for node in two_nodes:
+            async with buckets(node) as (here,):
+                given.append(await take(here, wanted=7))
+        assert given == [7, 3]
+
+    asyncio.run(scenario())

@@ -1,10 +1,13 @@
 """Wake-ups over a real Redis server: heard by themselves, and nothing is lost when it is away, slow or emptied."""
 
 import asyncio
+import gc
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import asyncpg
 import pytest
 
 from tests import servers
@@ -15,6 +18,7 @@ from weft.ports.tasks import TaskOffer
 from weft.stores.postgres import PostgresStore
 from weft.stores.postgres import hints as postgres_hints
 from weft.stores.redis import hints as redis_hints
+from weft.stores.redis.hints import RedisHints
 
 __all__ = ["own_redis"]
 
@@ -118,9 +122,67 @@ def test_a_plain_append_tells_nobody(own_redis: RedisServer) -> None:
     asyncio.run(scenario())
 
 
+def test_a_hint_is_sent_after_the_commit(own_redis: RedisServer) -> None:
+    async def scenario() -> None:
+        async with two(own_redis) as (here, there):
+            before = _published(own_redis)
+            other = await asyncpg.connect(there.store.url)
+            async with other.transaction():
+                await other.execute("LOCK TABLE weft.inbox")
+                sending = asyncio.create_task(here.store.log.send([mail()]))
+                await asyncio.sleep(0.2)
+                assert _published(own_redis) == before
+            await sending
+            await other.close()
+            await here.store.close()
+            assert _published(own_redis) == before + 1
+
+    asyncio.run(scenario())
+
+
+def test_a_hint_that_cannot_be_sent_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        hints = RedisHints("redis://127.0.0.1:1", _namespace)
+        hints.send()
+        await hints.close()
+        gc.collect()
+        await asyncio.sleep(0)
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(scenario())
+    assert not caplog.records
+
+
+def test_a_client_that_has_connected_again_by_itself_counts_as_a_hint() -> None:
+    async def scenario() -> None:
+        heard = asyncio.Event()
+        hints = RedisHints("redis://127.0.0.1:1", _namespace)
+        hints._heard = heard.set
+        hints._on_message({"type": "subscribe", "data": 1})
+        async with asyncio.timeout(SECONDS_MAX):
+            await heard.wait()
+        await hints.close()
+
+    asyncio.run(scenario())
+
+
+async def _namespace() -> str:
+    return "ns"
+
+
 def _published(server: RedisServer) -> int:
     lines = [line for line in server.info("commandstats").splitlines() if line.startswith("cmdstat_publish:")]
     return int(lines[0].partition("calls=")[2].partition(",")[0]) if lines else 0
+
+
+def test_hints_leave_nothing_behind(own_redis: RedisServer) -> None:
+    async def scenario() -> None:
+        async with two(own_redis) as (here, there):
+            await here.store.log.send([mail()])
+            assert await there.wakes()
+            assert own_redis.command("DBSIZE") == 0
+
+    asyncio.run(scenario())
 
 
 def test_several_hints_at_once_are_one(own_redis: RedisServer) -> None:

@@ -72,7 +72,7 @@ def test_the_buckets_close() -> None:
 
     async def scenario() -> None:
         buckets = RedisBuckets(AWAY, namespace)
-        buckets._call = deaf  # type: ignore[method-assign]
+        buckets._call_script = deaf  # type: ignore[method-assign]
         assert await buckets.take("k", wanted=1, per_second=1.0, burst=1.0) is None
         await until(lambda: deaf.calls == 1)
         async with asyncio.timeout(SECONDS_MAX):

@@ -69,7 +69,7 @@ def test_every_connection_is_as_durable_as_asked(path: Path, durability: str, sy
 
 
 def test_a_setting_that_does_not_hold_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.stores.sqlite.connection._configure", lambda _connection, _durability: None)
+    monkeypatch.setattr("weft.stores.sqlite.connection._configure_connection", lambda _connection, _durability: None)
 
     assert "journal_mode" in str(refusal(path, Unavailable))
 

@@ -1,16 +1,20 @@
 """What an idle engine asks again and again costs what is to do, not what is stored."""
 
+from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
-from tests.contract.kit import event, finish, go, start
+from tests.contract.kit import HERE, append, event, finish, go, new, start
 from weft.core.ids import Millis, RunUid
 from weft.ports.retention import DoomOutcome, DoomRule, EndedQuery
 from weft.ports.run_query import RunQuery
-from weft.ports.store import IMPORTED, OPEN_STATUSES, OVER_STATUSES
+from weft.ports.store import IMPORTED, OPEN_STATUSES, OVER_STATUSES, Outcome
 from weft.stores.rows import make_cursor
 from weft.stores.sqlite import SqliteStore, directory, hosts, inboxes, retention, run_search, tasks
+from weft.stores.sqlite.commit import CommitBatch, Numbers
+from weft.stores.sqlite.schema import migrate
 
 WANTED = {"workflows": "[]", "dead": "[]", "now": 0, "limit": 1}
 
@@ -24,7 +28,7 @@ WANTED = {"workflows": "[]", "dead": "[]", "now": 0, "limit": 1}
         (directory._UNOWNED[0], WANTED, "runs_due"),
         (directory._UNOWNED[1], WANTED, "runs_mail"),
         (directory._NEXT_WAKE, WANTED, "runs_due"),
-        (inboxes._WAITING, ("h", 1), "runs_mail"),
+        (inboxes._WAITING, ("h", 0, "", 1), "runs_mail"),
         (hosts._BUSY, (), "runs_owned"),
         (tasks._FREE, ("[]", "[]", 0, 1), "tasks_offered"),
     ],
@@ -75,6 +79,41 @@ def test_a_plain_append_changes_no_index_of_runs(store: SqliteStore) -> None:
     assert not indexed & {"seq", "updated_at"}
 
 
+def test_the_end_of_a_run_deletes_tasks_only_if_it_has_any() -> None:
+    """Few runs have any, and a DELETE opens every index of the table."""
+    connection = apsw.Connection(":memory:")
+    migrate(connection, Path("memory"))
+    deleted: list[str] = []
+
+    def is_executed(_: apsw.Cursor, statement: str, __: Any) -> bool:
+        if statement.startswith("DELETE FROM tasks"):
+            deleted.append(statement)
+        return True
+
+    def play(uid: str) -> None:
+        begun = append(uid, create=new(uid))
+        assert CommitBatch(connection, HERE, numbers).write([begun]) == [Outcome.ACCEPTED]
+
+    def end(uid: str) -> None:
+        ended = append(uid, seq=1, status="completed")
+        assert CommitBatch(connection, HERE, numbers).write([ended]) == [Outcome.ACCEPTED]
+
+    numbers: Numbers = {}
+    connection.exec_trace = is_executed
+    play("plain")
+    end("plain")
+    assert deleted == []
+
+    play("queued")
+    connection.execute(
+        "INSERT INTO tasks (run, task, attempt, delivery, step, queue, body, epoch, not_before) "
+        "SELECT num, 2, 1, 1, 'step', 'default', '{}', 1, 0 FROM runs WHERE uid = 'queued'"
+    )
+    end("queued")
+    assert len(deleted) == 1
+    assert connection.execute("SELECT count(*) FROM tasks").get == 0
+
+
 AGE = "(created_at,uid)<(?,?)"
 LISTS = [
     ({}, [f"SEARCH runs USING INDEX runs_newest ({AGE})"]),
@@ -99,7 +138,7 @@ def test_a_list_is_read_from_an_index_in_its_order(
     """No sort and no scan: a page costs what it shows, and what it examines at most."""
     connection = store.log._reader._short
     after = None if {"until", "changed_before"} & fields.keys() else "1.u"
-    statements, _ = run_search._plan(connection, RunQuery(**fields, after=after, scan=100))
+    statements, _ = run_search._plan_search(connection, RunQuery(**fields, after=after, scan=100))
 
     plans = [
         [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", (*each.values, 9))]
@@ -111,7 +150,7 @@ def test_a_list_is_read_from_an_index_in_its_order(
 
 
 def test_a_workflow_is_listed_from_an_index_per_status(store: SqliteStore) -> None:
-    statements, _ = run_search._plan(store.log._reader._short, RunQuery(workflow="w"))
+    statements, _ = run_search._plan_search(store.log._reader._short, RunQuery(workflow="w"))
 
     assert {each.source for each in statements} == {"runs INDEXED BY runs_workflow"}
     assert [each.values[1] for each in statements] == [s for s in (*OPEN_STATUSES, *OVER_STATUSES) if s != IMPORTED]
@@ -128,7 +167,7 @@ def test_runs_that_share_something_rare_are_collected_and_others_visited_by_age(
     connection = store.log._reader._short
 
     def planned() -> str:
-        ((statement,), _) = run_search._plan(connection, RunQuery(**fields))
+        ((statement,), _) = run_search._plan_search(connection, RunQuery(**fields))
         text = f"EXPLAIN QUERY PLAN {statement.rows_text()}"
         return "\n".join(row[3] for row in connection.execute(text, (*statement.values, 9)))
 
@@ -157,7 +196,7 @@ def test_names_of_workflows_are_read_without_visiting_their_runs(store: SqliteSt
         (retention._DOOMED, (1,)),
         (retention._FREE_ID, ("[1]",)),
         (retention._REMOVE, ("[1]",)),
-        retention._ended(EndedQuery(status="completed", ended_before=Millis(9), after=make_cursor(1, "r1"))),
+        retention._ended_runs_query(EndedQuery(status="completed", ended_before=Millis(9), after=make_cursor(1, "r1"))),
     ],
 )
 def test_deleting_runs_visits_only_those_runs(store: SqliteStore, statement: str, values: Any) -> None:

@@ -360,7 +360,7 @@ def test_the_wal_starts_again_after_a_checkpoint(path: Path) -> None:
 def test_the_wal_does_not_grow_for_ever_if_the_checkpoint_thread_gets_no_time(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Checkpointer, "_request", lambda self: None)
+    monkeypatch.setattr(Checkpointer, "_request_checkpoint", lambda self: None)
     store = SqliteStore(f"sqlite:///{path}", durability="fast")
     go(store.open())
     start(store)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from playwright.sync_api import Page, expect
 
 from tests.ui.served import Served, quoted
+from tests.ui.watched import Watch
 
 
 class Screen(NamedTuple):
@@ -30,6 +31,19 @@ class Screen(NamedTuple):
         page.goto(self.path)
         expect(page.locator("main").get_by_text(re.compile(self.text)).locator("visible=true").first).to_be_visible()
 
+    def asked_until_useful(self, page: Page, watch: Watch) -> set[str]:
+        """Open the screen and return what was asked for until it was useful.
+
+        What is sent later cannot delay it, and how much that is depends on how long the answer takes. A screen that
+        was open before asks for nothing more once its page is gone.
+        """
+        page.goto("about:blank")
+        watch.requests.clear()
+        with page.expect_request(lambda one: "/api/v1/" in one.url and self.brought_by in one.url) as useful:
+            self.open(page)
+        sent = [url for url in watch.requests if "/api/" in url]
+        return set(sent[: sent.index(useful.value.url) + 1])
+
 
 ORDER, FAILED = "screen-order", "screen-failed"
 SCREENS = (
@@ -46,7 +60,7 @@ SCREENS = (
     Screen("parent run", "/runs/screen-parent", "screen-child-quick", "/runs/screen-parent/explain"),
     Screen("no such run", "/runs/nobody-started-this", "There is no run", "/runs/nobody-started-this", refused="404"),
     Screen("two runs", f"/runs/{ORDER}/diff/{FAILED}", "They part at", f"/diff/{FAILED}"),
-    Screen("inbox", "/inbox", "Ship order o-1", "/approvals?"),
+    Screen("inbox", "/inbox?q=o-1", "Ship order o-1", "/approvals?"),
     Screen("question", f"/inbox/{quoted(f'{ORDER}:approve')}", "You decide on", f"/approvals/{ORDER}"),
     Screen("workflows", "/workflows", "leads", "/workflow-summaries?"),
     Screen("graph", "/workflows/leads", "Leads: small companies", "/source", requests=7),

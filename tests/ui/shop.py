@@ -75,6 +75,17 @@ async def tell(words: list[str]) -> int:
     return len(words)
 
 
+@app.step(retries=weft.Retry(4, delay="1h"))
+async def deliver(parcel: str) -> str:
+    raise ConnectionError("no route to the warehouse")
+
+
+@app.workflow
+async def delivery(ctx: weft.Context, parcel: str) -> str:
+    """Deliver something from a warehouse that does not answer."""
+    return await deliver(parcel)
+
+
 @app.workflow
 async def told(ctx: weft.Context, words: list[str]) -> int:
     """Tell something in two attempts."""

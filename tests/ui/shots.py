@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from playwright.sync_api import Browser, expect, sync_playwright
 
@@ -21,51 +21,81 @@ IMAGES = ROOT / "docs/images"
 WAIT_MS = 60_000
 
 
+Program = Literal["first minute", "shop", "closed"]
+
+
 class Shot(NamedTuple):
     """A picture: its name, the address, a text that must be in sight, and how it is looked at."""
 
     name: str
     path: str
     text: str
+    on: Program = "shop"
     is_dark: bool = False
     width: int = 1280
     height: int = 800
 
 
-def in_every_look(name: str, path: str, text: str) -> tuple[Shot, ...]:
+def in_every_look(name: str, path: str, text: str, on: Program = "shop") -> tuple[Shot, ...]:
     """Return a screen in both themes, and on a phone."""
     return (
-        Shot(name, path, text),
-        Shot(f"{name}-dark", path, text, is_dark=True),
-        Shot(f"{name}-phone", path, text, width=390, height=844),
+        Shot(name, path, text, on),
+        Shot(f"{name}-dark", path, text, on, is_dark=True),
+        Shot(f"{name}-phone", path, text, on, width=390, height=844),
     )
 
 
-FIRST_MINUTE = in_every_look("run", "/runs/order-o-1", "completed")
-SHOP = (
+LINK = "the link of a person"
+"""Stands for an address that is known when the link has been made."""
+ALL = (
+    *in_every_look("run", "/runs/order-o-1", "completed", "first minute"),
     *in_every_look("runs", "/runs", "order-41"),
+    *in_every_look("graph-run", "/runs/lead-acme", "Nurture Acme?"),
+    *in_every_look("goal-run", "/runs/invoice-3", "load_customer"),
     *in_every_look("compare", "/runs/order-41/diff/order-42", "They part at"),
     *in_every_look("inbox", f"/inbox/{quoted('order-41:approve')}", "You decide on"),
+    *in_every_look("link", LINK, "You decide on"),
     *in_every_look("workflows", "/workflows", "leads"),
     *in_every_look("workflow", "/workflows/leads", "Leads: small companies"),
+    *in_every_look("versions", "/workflows/leads/diff/188fb919b1a9ae88/05e31e819981b2bb", "changes nurture"),
     *in_every_look("goals", "/goals?want=send_invoice&given=order_id&sel=render_invoice", "load_customer"),
     *in_every_look("operations", "/operations", "answers this page"),
+    *in_every_look("sign-in", "/login", "Sign in to Weft", "closed"),
 )
-ALL = (*FIRST_MINUTE, *SHOP)
+
+
+class Stage(NamedTuple):
+    """The servers of all pictures, with runs that stand still."""
+
+    servers: dict[Program, Served]
+    link: str
+
+    def take(self, browser: Browser, shot: Shot, folder: Path) -> Path:
+        """Take a picture. Fails if the page shows a problem, or if anything goes wrong on it."""
+        path = self.link if shot.path == LINK else shot.path
+        return take(browser, self.servers[shot.on], shot._replace(path=path), folder)
+
+
+@contextmanager
+def stage(folder: Path) -> Iterator[Stage]:
+    """Start the servers and their runs."""
+    shop = Served(folder, store="sqlite:///shop.db")
+    closed = Served(folder, store="sqlite:///closed.db")
+    with served(first_minute(folder)) as minute, served(shop), served(closed):
+        minute.start("order", "order-o-1", order_id="o-1")
+        minute.until("order-o-1", "completed")
+        fill(shop)
+        closed.ask("POST", "/keys", {"name": "root", "scopes": ["admin"], "tenant": ""})
+        made = shop.ask("POST", f"/approvals/{quoted('order-41:approve')}/links", {"by": "ann"})
+        yield Stage({"first minute": minute, "shop": shop, "closed": closed}, made["approve"])
 
 
 def take_all() -> None:
-    """Take all pictures, of runs that stand still."""
+    """Take all pictures again."""
     IMAGES.mkdir(exist_ok=True)
-    with chromium() as browser, tempfile.TemporaryDirectory() as folder:
-        with served(first_minute(Path(folder))) as server:
-            fill_first_minute(server)
-            for shot in FIRST_MINUTE:
-                take(browser, server, shot, IMAGES)
-        with served(Served(Path(folder), store="sqlite:///shop.db")) as server:
-            fill(server)
-            for shot in SHOP:
-                take(browser, server, shot, IMAGES)
+    with chromium() as browser, tempfile.TemporaryDirectory() as folder, stage(Path(folder)) as found:
+        for shot in ALL:
+            found.take(browser, shot, IMAGES)
 
 
 def first_minute(folder: Path) -> Served:
@@ -75,11 +105,6 @@ def first_minute(folder: Path) -> Served:
     program = folder / "app.py"
     program.write_text(found[1], "utf-8")
     return Served(folder, program=program, store="sqlite:///weft.db")
-
-
-def fill_first_minute(server: Served) -> None:
-    server.start("order", "order-o-1", order_id="o-1")
-    server.until("order-o-1", "completed")
 
 
 def fill(shop: Served) -> None:
@@ -93,13 +118,16 @@ def fill(shop: Served) -> None:
     shop.start("order", "order-40", order_id="o-40", cents=120_000)
     shop.until("order-40", "failed")
     shop.start("patient", "quote-7", name="sofa")
+    shop.ask("POST", "/runs", {"goals": ["send_invoice"], "input": {"order_id": "o-3"}, "id": "invoice-3"})
+    shop.until("invoice-3", "completed")
     for number, cents in ((41, 4200), (42, 9900)):
         shop.start("order", f"order-{number}", order_id=f"o-{number}", cents=cents)
         shop.until_event(f"order-{number}", "ask_opened")
+    patch = {"ops": [{"op": "add", "path": "/nodes/nurture/timeout", "value": "1h"}]}
+    shop.ask("POST", "/workflows/leads/patch", {"tag": "live", "patch": patch, "reason": "a limit"})
 
 
 def take(browser: Browser, server: Served, shot: Shot, folder: Path) -> Path:
-    """Take a picture. Fails if the page shows a problem, or if anything goes wrong on it."""
     context = browser.new_context(
         base_url=server.url,
         viewport={"width": shot.width, "height": shot.height},

@@ -21,7 +21,7 @@ def test_what_is_typed_right_after_the_palette_was_called_is_in_its_field(page: 
     page.keyboard.type("order-typ")
 
     expect(page.get_by_role("combobox", name="Find")).to_have_value("order-typ")
-    expect(page.get_by_role("option", name=re.compile("order-typed"))).to_be_visible()
+    expect(page.get_by_role("option", name=re.compile("^run order-typed"))).to_be_visible()
     expect(page).to_have_url("/runs/order-typed")
 
 
@@ -52,3 +52,37 @@ def test_ages_are_of_the_server_and_a_clock_that_is_off_is_named(page: Page, sho
     row = page.get_by_role("row").filter(has_text="clock-1")
     expect(row).to_contain_text(re.compile("now|s ago|min ago"))
     expect(row).not_to_contain_text("h ago")
+
+
+@pytest.mark.proof
+def test_two_keys_lead_to_each_screen_unless_single_keys_are_off(page: Page) -> None:
+    page.goto("/runs")
+    expect(page.get_by_role("button", name="Start a run")).to_be_visible()
+    for key, screen in (("i", "inbox"), ("w", "workflows"), ("g", "goals"), ("o", "operations"), ("r", "runs")):
+        page.keyboard.press("g")
+        page.keyboard.press(key)
+        expect(page).to_have_url(re.compile(f"/{screen}"))
+        if screen == "goals":  # here o is a key of the picture
+            page.get_by_role("application").focus()
+
+    page.get_by_role("button", name="local").click()
+    page.get_by_label("Single keys act").uncheck()
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    page.keyboard.press("Control+k")
+
+    expect(page.get_by_role("dialog")).to_have_count(1)
+    expect(page.get_by_role("combobox", name="Find")).to_be_visible()
+
+
+@pytest.mark.proof
+def test_times_change_between_the_local_zone_and_utc_everywhere(page: Page, shop: Served) -> None:
+    shop.start("quick", "zoned", name="a")
+    shop.until("zoned", "completed")
+    page.goto("/runs/zoned")
+    time = page.get_by_role("row", name=re.compile("the run of quick started")).get_by_role("button")
+    expect(time).to_have_attribute("title", re.compile(r" UTC\+0$"))
+
+    page.get_by_role("banner").get_by_role("button", name=re.compile("UTC")).click()
+
+    expect(time).to_have_attribute("title", re.compile(" UTC$"))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.ui.conftest import PHONE
 from tests.ui.served import Served, quoted
 from tests.ui.watched import Watch
+
+MANY = 120
+ROWS_MAX = 80
 
 
 def asked(shop: Served, name: str, cents: int = 4200) -> str:
@@ -31,6 +36,28 @@ def test_by_keyboard_alone(page: Page, shop: Served) -> None:
 
     shop.until("order-keys", "completed")
     assert shop.run("order-keys")["output"] == "rejected"
+
+
+@pytest.mark.proof
+def test_enter_sends_an_answer_with_a_form(page: Page, shop: Served) -> None:
+    for name in ("enter-1", "enter-2"):
+        asked(shop, name)
+    page.goto("/inbox?q=enter-")
+    page.get_by_role("link", name="Ship order enter-1?").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("note")).to_be_visible()
+    page.keyboard.press("a")
+    expect(page.get_by_label("Your name")).to_be_focused()
+    page.keyboard.type("ann")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Ship order enter-2?")).to_be_visible()
+
+    page.keyboard.press("a")
+    expect(page.get_by_role("dialog").get_by_role("button", name="Approve")).to_be_focused()
+    page.keyboard.press("Enter")
+
+    for name in ("enter-1", "enter-2"):
+        assert shop.until(f"order-{name}", "completed")["output"] == f"shipped {name}"
 
 
 @pytest.mark.proof
@@ -116,6 +143,45 @@ def test_a_question_that_changes_under_its_form_is_not_decided_and_nothing_typed
     page.get_by_role("button", name="Approve").click()
     page.get_by_role("dialog").get_by_role("button", name="Approve").click()
     assert shop.until("offer-1", "completed")["output"] == "sent"
+
+
+@pytest.mark.proof
+def test_questions_are_counted_and_chosen_by_workflow(page: Page, shop: Served) -> None:
+    for name in ("counted-1", "counted-2"):
+        asked(shop, name)
+    shop.start("offer", "offer-counted", customer="ann")
+    shop.until_event("offer-counted", "ask_opened")
+    page.goto("/inbox?q=counted")
+    expect(page.get_by_role("button", name="Mine 3", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="All 3", exact=True)).to_be_visible()
+
+    page.get_by_label("Workflow").select_option("offer")
+
+    expect(page.get_by_role("button", name="Mine 1", exact=True)).to_be_visible()
+    questions = page.get_by_role("region", name="Questions").get_by_role("listitem")
+    expect(questions).to_have_count(1)
+    expect(questions).to_contain_text("Send ann the offer?")
+    page.get_by_role("link", name="Send ann the offer?").click()
+    expect(page).to_have_url("/inbox/offer-counted%3Aapprove?workflow=offer&q=counted")
+
+
+@pytest.mark.proof
+def test_of_many_questions_only_those_in_sight_are_in_the_page(page: Page, shop: Served) -> None:
+    for number in range(MANY):
+        shop.start("order", f"many-asked-{number}", order_id=f"many-{number}")
+    shop.until_event(f"many-asked-{MANY - 1}", "ask_opened")
+    page.goto("/inbox?q=many-asked")
+    expect(page.get_by_role("button", name=f"All {MANY}", exact=True)).to_be_visible()
+    expect(page.get_by_role("link", name=re.compile(r"open questions: 100\+$"))).to_be_visible()
+    questions = page.get_by_role("region", name="Questions").get_by_role("listitem")
+    assert questions.count() <= ROWS_MAX
+
+    page.keyboard.press("k")
+
+    last = questions.and_(page.locator(f"[aria-posinset='{MANY}']"))
+    expect(last).to_be_in_viewport(ratio=1)
+    expect(last.get_by_role("link")).to_have_attribute("aria-current", "true")
+    assert questions.count() <= ROWS_MAX
 
 
 @pytest.mark.proof

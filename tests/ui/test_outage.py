@@ -12,6 +12,8 @@ from playwright.sync_api import Page, expect
 from tests.ui.served import Served, quoted
 from tests.ui.watched import Watch
 
+BROKEN = {"type": "about:blank", "title": "Broken", "status": 500, "code": "server.failed", "detail": "It is broken."}
+
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
@@ -41,6 +43,35 @@ def test_a_page_says_that_it_is_offline_and_catches_up_without_losing_typed_text
     expect(page.get_by_label("Reason")).to_have_value("typed before the server was killed")
     shop.ask("POST", f"/approvals/{quoted('order-cut:approve')}/decision", {"approved": False, "by": "bob"})
     expect(page.get_by_text("bob has rejected it.")).to_be_visible()
+
+
+@pytest.mark.proof
+def test_a_form_that_was_half_filled_when_the_server_stopped_starts_its_run_afterwards(
+    page: Page, shop: Served, watch: Watch
+) -> None:
+    watch.expect("ERR_|WebSocket|Failed to load resource")
+    page.goto("/runs")
+    page.get_by_role("button", name="Start a run").click()
+    form = page.get_by_role("dialog")
+    form.get_by_label("Workflow").select_option("quick")
+    form.get_by_label("name").fill("ann")
+
+    shop.stop_server()
+    expect(page.get_by_role("banner").get_by_text("offline")).to_be_visible()
+    form.get_by_label("count").fill("2")
+    form.get_by_role("button", name="Start").click()
+    expect(form.get_by_text("The server did not answer")).to_be_visible()
+    shop.start_server()
+    expect(page.get_by_role("banner").get_by_text("live")).to_be_visible()
+    page.route("**/api/v1/workflows/**", lambda route: route.fulfill(status=500, json=BROKEN))
+    with page.expect_response("**/api/v1/workflows/quick/**"):
+        page.evaluate("dispatchEvent(new Event('visibilitychange'))")  # as if somebody came back to the page
+
+    expect(form.get_by_label("name")).to_have_value("ann")
+    expect(form.get_by_label("count")).to_have_value("2")
+    form.get_by_role("button", name="Start").click()
+    expect(page).to_have_url(re.compile("/runs/quick-"))
+    expect(page.locator(".run-head .status")).to_contain_text("completed")
 
 
 @pytest.mark.proof

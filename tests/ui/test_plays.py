@@ -6,7 +6,9 @@ import re
 
 from playwright.sync_api import Page, expect
 
+from tests.ui.screens import Screen
 from tests.ui.served import Served, quoted
+from tests.ui.watched import Watch
 
 
 def failed(shop: Served, *ids: str) -> None:
@@ -43,6 +45,16 @@ def test_a_failed_run_opens_at_its_failure_and_is_retried(page: Page, shop: Serv
     events = shop.ask("GET", f"/runs/declined/events?after={retried - 1}&limit=1")["events"]
     assert events[0]["data"]["reason"] == "the bank called"
     expect(page.locator(".tl-scroll")).to_have_attribute("data-following", "true")
+
+
+def test_runs_and_a_run_are_useful_after_six_requests(page: Page, shop: Served, watch: Watch) -> None:
+    asking(shop, "budget")
+    for screen in (
+        Screen("runs", "/runs?q=order-budget", "order-budget", "/runs?"),
+        Screen("run", "/runs/order-budget", "waits for an answer", "/runs/order-budget/explain"),
+    ):
+        asked = screen.asked_until_useful(page, watch)
+        assert len(asked) <= screen.requests, asked
 
 
 def test_a_line_of_the_log_selects_its_place_and_goes_to_its_event(page: Page, shop: Served) -> None:
@@ -134,6 +146,10 @@ def test_a_goal_is_planned_given_what_it_lacks_and_run(page: Page, shop: Served)
     dialog.get_by_role("button", name="Run").click()
 
     expect(page).to_have_url(re.compile("/runs/invoice-77"))
+    expect(page.get_by_title("goal, version 1")).to_be_visible()
+    expect(page.get_by_role("link", name=re.compile("^goal "))).to_have_count(
+        0
+    )  # it would lead to a workflow that nobody has
     assert shop.until("invoice-77", "completed")["input"]["order_id"] == "o-77"
 
 

@@ -62,3 +62,32 @@ def test_a_run_is_found_opened_reloaded_and_seen_live_below_a_prefix(page: Page,
     expect(page.get_by_text("cancelled").first).to_be_visible()
     page.get_by_role("navigation", name="Screens").get_by_role("link", name="Operations").click()
     expect(page).to_have_url(f"{shop.url}/operations")
+
+
+@pytest.mark.proof
+def test_a_link_for_a_person_is_whole_and_answers_below_a_prefix(page: Page, shop: Mounted | Proxied) -> None:
+    shop.start("order", "linked", order_id="linked")
+    shop.until_event("linked", "ask_opened")
+    page.goto(f"{shop.url}/inbox/linked%3Aapprove")
+    page.get_by_role("button", name="Link for a person").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name of the person").fill("ann")
+    dialog.get_by_role("button", name="Make the link").click()
+    link = dialog.locator("pre").inner_text()
+    assert link.startswith(f"{shop.url}/decide/")
+
+    page.goto(link)
+    page.get_by_role("button", name="Approve").click()
+
+    assert shop.until("linked", "completed")["output"] == "shipped linked"
+
+
+@pytest.mark.proof
+def test_a_page_without_a_clipboard_says_that_nothing_was_copied(page: Page, shop: Mounted | Proxied) -> None:
+    page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    shop.start("patient", "copied", name="ann")
+    page.goto(f"{shop.url}/runs/copied")
+
+    page.get_by_role("button", name="Copy the id").click()
+
+    expect(page.get_by_text("The browser did not allow copying").first).to_be_visible()

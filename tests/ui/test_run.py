@@ -104,6 +104,41 @@ def test_an_event_beyond_the_last_one_leads_to_now(page: Page, shop: Served) -> 
 
 
 @pytest.mark.proof
+def test_keys_go_into_a_child_and_out_and_through_the_events_of_the_selection(page: Page, shop: Served) -> None:
+    shop.start("parent", "keyed", name="k")
+    shop.until("k-quick", "completed")
+    page.goto("/runs/keyed?sel=quick")
+    expect(page.get_by_label("Selected: quick")).to_be_visible()
+    page.get_by_role("application").focus()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/runs/k-quick"))
+    expect(page.get_by_role("heading", level=1)).to_have_text("k-quick")
+    page.keyboard.press("Backspace")
+    expect(page).to_have_url(re.compile("/runs/keyed"))
+
+    page.goto(f"{asking(shop, 'keyed-order')}?sel=reserve")
+    expect(page.get_by_label("Selected: reserve")).to_be_visible()
+    page.keyboard.press("Shift+BracketLeft")
+    expect(page).to_have_url(re.compile("at=4"))
+    page.keyboard.press("Shift+BracketLeft")
+    expect(page).to_have_url(re.compile("at=3"))
+    page.keyboard.press("]")
+    expect(page).to_have_url(re.compile("at=4"))
+
+
+@pytest.mark.proof
+def test_the_palette_offers_what_may_be_done_to_the_run(page: Page, shop: Served) -> None:
+    page.goto(asking(shop, "steered"))
+    expect(page.get_by_role("button", name="Pause", exact=True)).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Find").fill("pause")
+    expect(page.get_by_role("option", name=re.compile("Pause steered"))).to_be_visible()
+    page.keyboard.press("Enter")
+
+    expect(page.get_by_role("dialog", name=re.compile("Pause steered"))).to_be_visible()
+
+
+@pytest.mark.proof
 def test_the_past_has_only_a_fork_and_a_link(page: Page, shop: Served) -> None:
     path = asking(shop, "earlier")
     page.goto(f"{path}?at=3")
@@ -114,6 +149,40 @@ def test_the_past_has_only_a_fork_and_a_link(page: Page, shop: Served) -> None:
     page.get_by_role("button", name="Back to now").first.click()
     expect(page).not_to_have_url(re.compile("at="))
     expect(page.get_by_role("button", name="Cancel", exact=True)).to_be_visible()
+
+
+@pytest.mark.proof
+def test_a_place_of_the_past_has_taken_as_long_as_it_had_then(page: Page, shop: Served) -> None:
+    path = asking(shop, "brief")
+    begun = shop.until_event("brief", "task_scheduled")
+    page.goto(f"{path}?at={begun}&sel=reserve")
+
+    facts = page.locator(".inspector .facts")
+    expect(facts).to_contain_text("working")
+    expect(facts).to_contain_text("(0 ms)")
+
+
+def test_a_wait_for_another_attempt_says_what_failed(page: Page, shop: Served) -> None:
+    shop.start("delivery", "late", parcel="p-1")
+    shop.until_event("late", "task_failed")
+    page.goto("/runs/late")
+
+    waits = page.get_by_label("Why it stands as it stands")
+    expect(waits).to_contain_text("waits for attempt 2 of 4 of deliver")
+    expect(waits).to_contain_text("attempt 1 failed: ConnectionError: no route to the warehouse")
+
+
+@pytest.mark.proof
+def test_a_long_sentence_begins_beside_its_sign(page: Page, shop: Served) -> None:
+    page.goto(failed(shop, "a-very-long-id-" * 20))
+
+    line = page.locator(".explain .row").first
+    expect(line).to_contain_text("card declined")
+    sign, text = line.locator(".sign").bounding_box(), line.locator(".wrap").bounding_box()
+    assert sign is not None
+    assert text is not None
+    assert text["height"] > 2 * sign["height"]
+    assert abs(sign["y"] - text["y"]) < sign["height"] / 2
 
 
 @pytest.mark.proof
@@ -184,3 +253,10 @@ class TestOnAPhone:
         page.goto("/runs/pocket?pane=data")
         expect(page.locator("#bottom-panel").get_by_role("region", name="Input")).to_contain_text("pocket")
         expect(page.get_by_role("tab")).to_have_count(0)
+
+    def test_a_tab_that_was_chosen_on_a_wide_screen_is_shown_and_left_again(self, page: Page, shop: Served) -> None:
+        page.goto(f"{asking(shop, 'sent-to-a-phone')}?tab=data")
+
+        expect(page.locator("#bottom-panel").get_by_role("region", name="Input")).to_contain_text("sent-to-a-phone")
+        page.get_by_role("group", name="What is shown").get_by_role("button", name="Picture").click()
+        expect(page.get_by_role("application")).to_be_visible()

@@ -84,6 +84,19 @@ def test_all_that_match_are_retried_after_a_dry_run(page: Page, shop: Served) ->
 
 
 @pytest.mark.proof
+def test_all_runs_of_a_list_without_a_filter_cannot_be_chosen(page: Page, shop: Served) -> None:
+    failed(shop, "unfiltered", 1)
+    page.goto("/runs")
+    bar = page.get_by_role("region", name="What to do")
+    expect(bar.get_by_text("filter the list to choose all that match")).to_be_visible()
+    expect(bar.get_by_role("button", name="that match")).to_have_count(0)
+
+    page.goto("/runs?status=failed&q=unfiltered")
+    bar.get_by_role("button", name="all 1 that match").click()
+    expect(bar.get_by_role("button", name="Cancel")).to_be_enabled()
+
+
+@pytest.mark.proof
 def test_new_runs_join_and_rows_change_in_place(page: Page, shop: Served) -> None:
     shop.start("patient", "live-1", name="a")
     page.goto("/runs?q=live")
@@ -108,6 +121,25 @@ def test_the_palette_finds_a_run_and_a_workflow(page: Page, shop: Served) -> Non
     page.keyboard.press("Enter")
 
     expect(page).to_have_url(re.compile("/runs/palette-7"))
+
+
+@pytest.mark.proof
+def test_a_span_of_the_chart_is_selected_by_dragging(page: Page, shop: Served) -> None:
+    shop.start("quick", "charted", name="a")
+    page.goto("/runs")
+    bars = page.locator(".bars")
+    expect(bars).to_be_visible()
+    box = bars.bounding_box()
+    assert box is not None
+    right, middle = box["x"] + box["width"], box["y"] + box["height"] / 2
+
+    page.mouse.move(right - 30, middle)
+    page.mouse.down()
+    page.mouse.move(right - 2, middle, steps=4)
+    page.mouse.up()
+
+    expect(page).to_have_url(re.compile("since=.*until="))
+    expect(page.get_by_role("link", name="charted", exact=True)).to_be_visible()
 
 
 @pytest.mark.proof
@@ -163,3 +195,19 @@ class TestOnAPhone:
 
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
         assert violations_in_every_look(page) == []
+
+    def test_every_state_and_the_workflow_of_a_run_are_in_sight(self, page: Page, shop: Served) -> None:
+        shop.start("quick", "phone-done", name="a")
+        shop.until("phone-done", "completed")
+        shop.start("patient", "phone-open", name="a")
+        page.goto("/runs?status=running,pending,paused,held,cancelling,failed,completed,cancelled")
+
+        chips = page.get_by_role("group", name="States").get_by_role("button")
+        expect(chips).to_have_count(8)
+        for chip in chips.all():
+            expect(chip).to_be_in_viewport(ratio=1)
+        expect(page.get_by_role("row", name=re.compile("phone-done")).get_by_text("quick")).to_be_visible()
+        expect(
+            page.get_by_role("row", name=re.compile("phone-open")).get_by_text("waits for a message")
+        ).to_be_visible()
+        expect(page.get_by_role("row", name=re.compile("phone-open")).get_by_text("patient")).to_be_hidden()

@@ -90,12 +90,8 @@ def test_few_requests_are_sent_before_the_one_that_makes_the_screen_useful(
     if not screen.brought_by:
         pytest.skip("it is useful before this is asked for")
 
-    # What is sent later cannot delay it, and how much that is depends on how long the answer takes.
-    with page.expect_request(lambda request: "/api/v1/" in request.url and screen.brought_by in request.url) as useful:
-        screen.open(page)
+    before = screen.asked_until_useful(page, watch)
 
-    sent = [url for url in watch.requests if "/api/" in url]
-    before = set(sent[: sent.index(useful.value.url) + 1])
     assert len(before) <= screen.requests, before
 
 

@@ -9,8 +9,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.ui import shots
-from tests.ui.served import Served
-from tests.ui.shots import ALL, FIRST_MINUTE, IMAGES, ROOT, Shot
+from tests.ui.shots import ALL, IMAGES, ROOT, Shot, Stage
 
 SIZE_AT = slice(16, 24)
 """Where a PNG says its width and height."""
@@ -36,21 +35,16 @@ def test_no_picture_is_left_over() -> None:
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool, Served]]:
-    """The server of the first minute, and that of all other pictures."""
-    first = shots.first_minute(tmp_path_factory.mktemp("minute"))
-    shop = Served(tmp_path_factory.mktemp("shots"), store="sqlite:///shop.db")
-    with shots.served(first), shots.served(shop):
-        shots.fill_first_minute(first)
-        shots.fill(shop)
-        yield {True: first, False: shop}
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with shots.stage(tmp_path_factory.mktemp("shots")) as found:
+        yield found
 
 
 @pytest.mark.proof
 @pytest.mark.parametrize("shot", ALL, ids=[shot.name for shot in ALL])
 def test_a_picture_can_be_taken_again_and_its_page_has_no_problem(
-    browser: Browser, servers: dict[bool, Served], tmp_path: Path, shot: Shot
+    browser: Browser, stage: Stage, tmp_path: Path, shot: Shot
 ) -> None:
-    file = shots.take(browser, servers[shot in FIRST_MINUTE], shot, tmp_path)
+    file = stage.take(browser, shot, tmp_path)
 
     assert size_of(file) == (shot.width, shot.height)

@@ -63,6 +63,46 @@ def test_a_text_is_shown_as_text_on_every_screen(page: Page, shop: Served, numbe
 
 
 @pytest.mark.proof
+@pytest.mark.parametrize("text", [MARKUP, FOREIGN, LONG[:900]], ids=["markup", "foreign", "long"])
+def test_what_people_type_is_shown_as_text(page: Page, shop: Served, text: str) -> None:
+    run = f"typed-{len(text)}"
+    shop.start("order", run, order_id=run)
+    shop.until_event(run, "ask_opened")
+    page.goto(f"/runs/{run}")
+    page.get_by_role("button", name="Pause", exact=True).click()
+    page.get_by_role("dialog").get_by_label("Reason").fill(text)
+    page.get_by_role("dialog").get_by_role("button", name="Pause").click()
+    expect(page.locator(".run-head .status")).to_contain_text("paused")
+    page.get_by_role("tab", name="Changes").click()
+    expect(page.locator("#bottom-panel").get_by_text(text.strip()[-20:]).first).to_be_attached()
+    shop.ask("POST", f"/runs/{run}/resume", {})
+
+    page.goto(f"/inbox/{quoted(f'{run}:approve')}")
+    page.get_by_label("note").fill(text)
+    page.get_by_label("Reason").fill(text)
+    page.get_by_role("button", name="Approve").click()
+    page.get_by_label("Your name").fill(text[:100])
+    page.get_by_role("dialog").get_by_role("button", name="Approve").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    shop.until(run, "completed")
+    page.goto(f"/inbox/{quoted(f'{run}:approve')}")
+    expect(page.locator(".votes")).to_contain_text(text.strip()[-20:])
+    (vote,) = shop.ask("GET", f"/approvals/{quoted(f'{run}:approve')}")["votes"]
+    assert (vote["reason"], vote["form"]["note"]) == (text, text)
+
+    page.goto(f"/goals?want=send_invoice&fact={quoted('order_id=' + text[:500])}")
+    expect(page.get_by_role("button", name="Run", exact=True)).to_be_visible()
+    page.goto(f"/runs?q={quoted(text[:200])}")
+    expect(page.get_by_text("No run that begins with")).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.keyboard.insert_text("unheard of " + text[:80])
+    expect(page.get_by_text("Nothing begins with")).to_be_visible()
+
+    assert page.locator("main img, main script, dialog img, dialog script").count() == 0
+    assert "ran" not in page.title().split()
+
+
+@pytest.mark.proof
 @pytest.mark.parametrize("size", SIZES)
 def test_a_large_value_shows_its_head_and_its_size(page: Page, shop: Served, size: int) -> None:
     shop.start("large", f"huge-{size}", size=size)

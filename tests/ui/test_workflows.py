@@ -31,6 +31,20 @@ def test_a_run_is_started_from_the_list(page: Page, shop: Served) -> None:
 
 
 @pytest.mark.proof
+def test_rows_are_walked_by_keys(page: Page) -> None:
+    page.goto("/workflows")
+    expect(page.get_by_role("link", name="leads", exact=True)).to_be_visible()
+
+    page.keyboard.press("k")
+    expect(page.get_by_role("link", name="told", exact=True)).to_be_focused()
+    page.keyboard.press("k")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+
+    expect(page).to_have_url("/workflows/told")
+
+
+@pytest.mark.proof
 def test_two_versions_are_compared(page: Page, shop: Served) -> None:
     first, second = second_version(shop)
 
@@ -54,6 +68,21 @@ def test_a_long_id_leaves_room_for_the_button(page: Page, shop: Served, width: i
     expect(page.get_by_role("link", name=re.compile("^told$"))).to_be_visible()
     expect(page.get_by_role("button", name="Start told")).to_be_in_viewport(ratio=1)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.proof
+def test_the_number_of_open_runs_leads_to_them_paused_ones_included(page: Page, shop: Served) -> None:
+    shop.start("offer", "offer-open", customer="ann")
+    shop.until_event("offer-open", "ask_opened")
+    shop.ask("POST", "/runs/offer-open/pause", {"reason": "lunch"})
+    page.goto("/workflows?q=offer")
+
+    open_runs = page.get_by_role("row", name=re.compile("^offer")).get_by_role("link", name="1", exact=True)
+    expect(open_runs).to_be_visible()
+    open_runs.click()
+
+    expect(page).to_have_url(re.compile("/runs"))
+    expect(page.get_by_role("link", name="offer-open", exact=True)).to_be_visible()
 
 
 @pytest.mark.proof

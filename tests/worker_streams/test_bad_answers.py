@@ -36,6 +36,10 @@ UNREADABLE: dict[str, Mapping[str, Any]] = {
         "status": "failed",
         "error": '{"type": "E", "message": "m", "retryable": "no"}',
     },
+    "an error with a deep document": {
+        "status": "failed",
+        "error": f'{{"message": "m", "more": {"[" * 5_000}{"]" * 5_000}}}',
+    },
     "an error with half a character": {"status": "failed", "error": '{"type": "E", "message": "\\udc00"}'},
     "metadata that is no JSON": {"result": "1", "metadata": "{"},
     "too much metadata": {"result": "1", "metadata": json.dumps("x" * METADATA_BYTES_MAX)},

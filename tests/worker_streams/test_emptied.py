@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+import weft
 from tests.redis_server import RedisServer
 from tests.redis_server import own_redis as own_redis  # noqa: PLC0414 - a fixture
 from tests.worker_streams.kit import QUEUE, choir, hosted, until, worker
@@ -50,3 +51,40 @@ def test_an_emptied_redis_loses_no_task(own_redis: RedisServer) -> None:
 @pytest.mark.proof
 def test_an_emptied_redis_loses_none_of_a_thousand_tasks(own_redis: RedisServer) -> None:
     asyncio.run(empty_while_out(own_redis, 1_000))
+
+
+def test_a_task_that_must_not_be_performed_twice_is_not_published_again(own_redis: RedisServer) -> None:
+    """A worker may have performed it. What became of it is unknown."""
+
+    async def scenario() -> None:
+        async with hosted(choir(effect="irreversible"), own_redis, lease=LEASE) as streams:
+            handle = await streams.app.start("say", {"text": "t"}, id="r1")
+            await until(lambda: streams.length(f"wf.tasks.{QUEUE}") == 1)
+
+            own_redis.flush()
+
+            with pytest.raises(weft.RunFailed) as failed:
+                await handle.result(timeout=AWAIT_SECONDS)
+            assert failed.value.failure.code == "step.outcome_unknown"
+            assert (streams.counts["again"], streams.counts["lost"]) == (0, 1)
+
+    asyncio.run(scenario())
+
+
+def test_a_task_whose_entry_is_missing_again_is_lost_and_begins_anew(own_redis: RedisServer) -> None:
+    """So deliveries are counted, and a task that empties Redis is given up some time."""
+
+    async def scenario() -> None:
+        async with hosted(choir(), own_redis, lease=LEASE) as streams:
+            handle = await streams.app.start("say", {"text": "t"}, id="r1")
+            await until(lambda: streams.length(f"wf.tasks.{QUEUE}") == 1)
+            own_redis.flush()
+            await until(lambda: streams.counts["again"] == 1)
+            own_redis.flush()
+            await until(lambda: streams.counts["lost"] == 1)
+
+            (task,) = await streams.tasks()
+            streams.answer(task["token"], result='"T"')
+            assert await handle.result(timeout=AWAIT_SECONDS) == "T"
+
+    asyncio.run(scenario())

@@ -18,6 +18,7 @@ from tests.redis_server import shared_redis
 from tests.servers import free_port
 from tests.worker_streams.kit import QUEUE, WORKERS, choir, hosted, new_prefix, worker
 from weft.ports.tasks import QueueLimits
+from weft.runtime.worker_streams.publish import INPUT_BYTES_MAX
 
 PAGE = Path(__file__).parents[2] / "docs/stream-workers.md"
 WEFT = str(Path(sys.executable).with_name("weft"))
@@ -120,10 +121,13 @@ def test_the_worker_in_javascript_performs_tasks(tmp_path: Path) -> None:
     )
 
     async def scenario() -> None:
-        async with hosted(choir(), shared_redis()) as streams:
+        async with hosted(choir(retries=0), shared_redis()) as streams:
             with worker(shared_redis(), streams.prefix, NODE / "bin/node", tmp_path / "worker.mjs"):
                 handles = [await streams.app.start("say", {"text": f"t{n}"}, id=f"r{n}") for n in range(5)]
                 assert [await handle.result(timeout=60) for handle in handles] == [f"T{n}" for n in range(5)]
+                large = await streams.app.start("say", {"text": "x" * INPUT_BYTES_MAX}, id="large")
+                with pytest.raises(weft.RunFailed, match="SyntaxError"):  # it reads no blobs, and says so
+                    await large.result(timeout=60)
                 await streams.is_empty()
 
     asyncio.run(scenario())

@@ -16,6 +16,8 @@ from tests.worker_streams.kit import QUEUE, Streams, choir, hosted, until
 from weft.ports.step_logs import LogQuery
 from weft.ports.tasks import STREAM, QueueLimits
 from weft.runtime.worker_streams.publish import INPUT_BYTES_MAX
+from weft.runtime.worker_streams.tokens import TaskTicket
+from weft.tokens import unpack
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
@@ -29,6 +31,23 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 async def start(streams: Streams, id: str = "r1", text: str = "hello") -> weft.Handle[Any]:
     return await streams.app.start("say", {"text": text}, id=id)
+
+
+def life_s(token: str) -> int:
+    """How long a token of an older key is valid."""
+    ticket = unpack(token.partition(".")[2].partition(".")[0], TaskTicket)
+    return ticket.until_s - ticket.issued_s
+
+
+def test_a_token_of_a_task_without_a_timeout_is_valid_for_30_days() -> None:
+    async def scenario() -> None:
+        async with hosted(choir(timeout=0), shared_redis()) as streams:
+            handle = await start(streams)
+            (task,) = await streams.tasks()
+            assert life_s(task["token"]) == 30 * 86_400
+            await handle.cancel()
+
+    asyncio.run(scenario())
 
 
 def test_a_worker_gets_what_it_needs_and_its_answer_ends_the_run(url: str) -> None:
@@ -47,6 +66,7 @@ def test_a_worker_gets_what_it_needs_and_its_answer_ends_the_run(url: str) -> No
                 "lease_ms": "30000",
             }
             assert json.loads(task["input"]) == {"text": "hello"}
+            assert life_s(task["token"]) == 60
             assert task["key"].endswith("/shout")
 
             streams.answer(task["token"], result='"HELLO"')
@@ -55,6 +75,7 @@ def test_a_worker_gets_what_it_needs_and_its_answer_ends_the_run(url: str) -> No
             assert await handle.result(timeout=20) == "HELLO"
             await streams.is_empty()
             assert streams.counts["published"] == streams.counts["answered"] == 1
+            assert streams.command("XPENDING", streams.name("wf.done"), "weft")[0] == 0
 
     asyncio.run(scenario())
 
@@ -174,6 +195,7 @@ def test_the_streams_of_a_tenant_have_its_prefix() -> None:
             (task,) = await streams.tasks(tenant="acme")
             assert task["run_id"] == "r1"
             assert streams.read() == []
+            assert streams.command("SMEMBERS", streams.name("wf.streams")) == [task["stream"]], "other hosts look there"
             streams.answer(task["token"], tenant="acme", result='"HELLO"')
 
             assert await handle.result(timeout=20) == "HELLO"

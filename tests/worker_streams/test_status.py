@@ -90,7 +90,7 @@ def test_a_cluster_is_refused_by_name_and_the_task_stays(two_nodes: list[RedisSe
     [
         lambda server: server.read(["wf.done", "t:acme:wf.done"], count=1, wait_ms=1),
         lambda server: server.prepare([f"wf.tasks.{n}" for n in range(20)]),
-        lambda server: server.hold("wf.owner", "me"),
+        lambda server: server.set_if_missing("wf.owner", "me"),
     ],
     ids=["read", "prepare", "hold"],
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 from weft.core.budget_text import read_budget
 from weft.core.budgets import MONEY, BudgetLimits, amount_text
+from weft.errors import BadValue
 
 
 class Budget:
@@ -56,12 +57,16 @@ class Budget:
 
 
 def limits_of(budget: Budget | None) -> BudgetLimits | None:
-    """Return the limits of a budget, if there is one. Raises TypeError for anything else."""
+    """Return the limits of a budget, if there is one. Raises BadValue for anything else."""
     anything: object = budget  # type hints are not checked at run time
     if anything is None:
         return None
     if not isinstance(anything, Budget):
-        raise TypeError(f"budget must be a weft.Budget, not {type(anything).__name__}")
+        raise BadValue(
+            f"budget={anything!r} is not a weft.Budget.",
+            hint='Write budget=weft.Budget(money="2 USD", calls=20).',
+            code="value.bad_policy",
+        )
     return anything.limits
 
 

@@ -102,7 +102,7 @@ class Conversations:
     ) -> Conversation:
         """Add messages to a conversation. When this returns, they are stored. Raises LimitExceeded."""
         is_tainted = is_tainted or before.is_tainted
-        link = _Link(messages=tuple(messages), prev=before.held, holds=_holds(messages), is_tainted=is_tainted)
+        link = _Link(messages=tuple(messages), prev=before.held, holds=_references_in(messages), is_tainted=is_tainted)
         raw = _encode(link)
         _check_size(before.total_bytes + len(raw))
         head = f"cas://sha256:{await self.put(raw)}"
@@ -150,7 +150,7 @@ def _check_size(size: int) -> None:
         )
 
 
-def _holds(messages: Iterable[ModelMessage]) -> tuple[HeldBlob, ...]:
+def _references_in(messages: Iterable[ModelMessage]) -> tuple[HeldBlob, ...]:
     """Return the references to images and files in messages."""
     refs = (part.ref for message in messages for part in message.parts if isinstance(part, BlobPart))
     return tuple(HeldBlob(at=ref) for ref in dict.fromkeys(refs))

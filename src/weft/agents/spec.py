@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from weft.agents.tools.spec import ToolSpec
-from weft.core.unstorable import to_json
+from weft.core.unstorable import to_encodable
 from weft.ports.models import ToolDefinition
 
 FINAL_OUTPUT = "final_output"
@@ -46,6 +46,8 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The alias of the model, and those that are asked if it is not available, in order."""
     system: str = ""
     tools: tuple[ToolSpec, ...] = ()
+    allowed_tools: tuple[str, ...] | None = None
+    """The only tools that may be called, with wildcards, also of those that are found and not listed. None for all."""
     output: dict[str, Any] | None = None
     """The JSON schema of the answer; None for text."""
     turns: int = 25
@@ -88,7 +90,7 @@ def _final_output(output: dict[str, Any]) -> ToolDefinition:
     )
 
 
-_encode = msgspec.json.Encoder(order="deterministic", enc_hook=to_json).encode
+_encode = msgspec.json.Encoder(order="deterministic", enc_hook=to_encodable).encode
 _decode = msgspec.json.Decoder(AgentSpec).decode
 
 

@@ -29,7 +29,7 @@ from weft.errors import BadValue, WeftError
 from weft.ports.definitions import Definition
 from weft.runtime import bulk
 from weft.runtime.catalogue import Callee
-from weft.runtime.catalogue_log import CATALOGUE
+from weft.runtime.catalogue_log import CATALOGUE, Learning
 from weft.runtime.hooks import WORKFLOW as HOOK
 from weft.runtime.hooks import HookTable
 from weft.runtime.key_limits import DeclaredLimit
@@ -43,7 +43,9 @@ from weft.runtime.programs import (
     read_graph,
 )
 from weft.runtime.start_rules import DeclaredRule
+from weft.steps.argument_types import either_type
 from weft.steps.signature import Injected
+from weft.steps.step_arguments import StepArguments
 from weft.steps.task import StepBody
 
 if TYPE_CHECKING:
@@ -64,8 +66,12 @@ class AppCatalogue:
     def __init__(self, registered: Registrations) -> None:
         self._registered = registered
         self._programs: dict[tuple[str, str], GraphProgram] = {}
-        self._goals: dict[tuple[str, Sequence[str], Sequence[str]], GoalProgram] = {}
+        self._goals: dict[str, tuple[Goal | None, GoalProgram]] = {}
+        """By name, with what declared it: in a notebook, a name can be declared again."""
         self._definitions: dict[tuple[str, str], Definition] = {}
+        self._defined: tuple[Definition, ...] = ()
+        self._defined_at = (-1, -1)
+        """The revision of what is registered, and the number of hooks' graphs, to which ``_defined`` belongs."""
         self._bulk = bulk_program(registered)
 
     def steps(self) -> list[str]:
@@ -122,12 +128,13 @@ class AppCatalogue:
     def _graph_program(self, graph: GraphModel, version: str, ways: Ways | None = None) -> GraphProgram:
         return GraphProgram(graph, version, self, lambda other: graph_program(self.program(graph.name, other)), ways)
 
-    def _goal_program(self, name: str, goal: Runnable[Any] | None) -> GoalProgram:
-        goals, review = goal.declared if isinstance(goal, Goal) else ((), ())
-        found = self._goals.get((name, goals, review))  # in a notebook, a name can be declared again
-        if found is None:
-            found = self._goals[name, goals, review] = GoalProgram(name, self, goals, review=review)
-        return found
+    def _goal_program(self, name: str, known: Runnable[Any] | None) -> GoalProgram:
+        found = self._goals.get(name)
+        if found is None or found[0] is not known:
+            goal = known if isinstance(known, Goal) else None
+            goals, review = goal.declared if goal is not None else ((), ())
+            found = self._goals[name] = (goal, GoalProgram(name, self, goals, review=review))
+        return found[1]
 
     def programs(self) -> list[tuple[str, str]]:
         graphs = [(graph.name, graph.version) for graph in self._registered.graphs()]
@@ -181,6 +188,15 @@ class AppCatalogue:
                 taken[graph.name] = list(schema.get("properties", {}))
         return {name: sorted(set(names)) for name, names in taken.items()}
 
+    def step_arguments(self, step: str) -> StepArguments | None:
+        found = self._registered.find_step(step)
+        return found.signature.arguments() if found is not None else None
+
+    def described_steps(self) -> dict[str, StepArguments]:
+        """Return what the steps take that are functions, by name."""
+        found = {name: self.step_arguments(name) for name in self.steps()}
+        return {name: arguments for name, arguments in found.items() if arguments is not None}
+
     def required_names(self) -> dict[str, list[str]]:
         """Return the arguments that all versions of a code workflow need."""
         registered = self._registered
@@ -192,16 +208,32 @@ class AppCatalogue:
                 needed[name] = needed.get(name, names) & names
         return {name: sorted(names) for name, names in needed.items()}
 
+    def input_types(self) -> dict[str, dict[str, list[str]]]:
+        """Return the JSON types that the arguments of workflows may have, in any of their versions."""
+        registered = self._registered
+        schemas: dict[str, list[Mapping[str, Any]]] = {}
+        for name, version in registered.workflow_versions():
+            known = registered.known(name, version)
+            if isinstance(known, Workflow):
+                schemas.setdefault(name, []).append(known.signature.schema())
+        for graph in registered.graphs():
+            schemas[graph.name] = [graph.loaded.graph.input or {}]
+        return {name: either_type(found) for name, found in schemas.items()}
+
     def startable(self) -> list[str]:
         return self._registered.runnable_names()
 
-    def definitions(self, now: Millis) -> list[Definition]:
+    def definitions(self, now: Millis) -> Sequence[Definition]:
+        at = (self._registered.revision, len(self._registered.hooks.graphs))
+        if at == self._defined_at:
+            return self._defined
         for graph in (*self._registered.graphs(), *self._registered.hooks.graphs.values()):
             if (graph.name, graph.version) not in self._definitions:
                 loaded = graph.loaded
                 definition = graph_definition(StoredGraph(loaded.source, loaded.graph, loaded.text), now=now)
                 self._definitions[graph.name, graph.version] = definition
-        return list(self._definitions.values())
+        self._defined, self._defined_at = tuple(self._definitions.values()), at
+        return self._defined
 
     def document_context(self) -> DocumentContext:
         return self._registered.document_context()
@@ -233,6 +265,9 @@ class AppCatalogue:
 
     def learn_steps(self, steps: Mapping[str, StepDef]) -> list[WeftError]:
         return self._registered.learn_steps(steps)
+
+    def learning(self, steps: Mapping[str, StepDef]) -> Learning:
+        return self._registered.learning(steps)
 
     def unknown_work(self, graph: GraphModel) -> list[Finding]:
         """Return a finding for every step, workflow and argument in a graph that the app does not have."""

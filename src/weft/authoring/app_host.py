@@ -20,7 +20,7 @@ from weft.authoring.signals import TERMINATED, HostSignals
 from weft.authoring.webhooks import DeclaredWebhooks
 from weft.errors import WeftError
 from weft.ext.otel.opening import open_telemetry
-from weft.observe.models import describe
+from weft.observe.models import describe_models
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.gc_thresholds import raise_gc_thresholds
 from weft.runtime.host import Host
@@ -94,15 +94,17 @@ class AppHost:
             self._host.push_async_callback(webhooks.close)
             context = contextvars.copy_context()
             context.run(OPEN_RESOURCES.set, resources)  # the host's steps begin in a copy of this context
-            host = context.run(Host, self._observed(self._surroundings(catalogue, queues)), catalogue, self.service)
+            host = context.run(
+                Host, self._with_telemetry(self._surroundings(catalogue, queues)), catalogue, self.service
+            )
             if self._telemetry is not None:
                 self._telemetry.attach()
             if self._settings.step_logs is not None:
                 self._host.callback(capture_output())
             await self._host.enter_async_context(host)
             if self._host_redis is not None:
-                self._host_redis.start(self.service)
-                self._host.push_async_callback(self._host_redis.stop)
+                self._host_redis.start_reporting(self.service)
+                self._host.push_async_callback(self._host_redis.stop_reporting)
             webhooks.begin()
         except BaseException:
             await self._host.aclose()
@@ -114,16 +116,16 @@ class AppHost:
         if self.service.work is not None:
             self.service.work.on_hint()
 
-    def _observed(self, given: Surroundings) -> Surroundings:
+    def _with_telemetry(self, given: Surroundings) -> Surroundings:
         """Let OpenTelemetry see the steps of the host, if it is configured."""
         self._telemetry = open_telemetry(self.service)
         if self._telemetry is None:
             return given
         self._host.callback(self._telemetry.close)
-        return msgspec.structs.replace(given, begin_trace=self._telemetry.begin_trace)
+        return msgspec.structs.replace(given, traces=self._telemetry.attempts)
 
     def _surroundings(self, catalogue: AppCatalogue, queues: list[str]) -> Surroundings:
-        described = describe_process(catalogue.programs(), queues, catalogue.style_of, catalogue.steps())
+        described = describe_process(catalogue.programs(), queues, catalogue.style_of, catalogue.described_steps())
         return Surroundings(
             store=self._store,
             clock=self._clock,
@@ -131,9 +133,9 @@ class AppHost:
             executor=self._executor,
             settings=self._settings,
             about=described
-            | {"steps": steps_version(catalogue.own_steps()), "inputs": catalogue.input_names()}
-            | {"required": catalogue.required_names()}
-            | ({"models": describe(catalogue.models().all())} if catalogue.model_names() else {}),
+            | {"planned_steps": steps_version(catalogue.own_steps()), "inputs": catalogue.input_names()}
+            | {"required": catalogue.required_names(), "types_of_inputs": catalogue.input_types()}
+            | ({"models": describe_models(catalogue.models().all())} if catalogue.model_names() else {}),
             # SIGTERM ends the process cleanly, in a server as well as in a script.
             on_failure=partial(os.kill, os.getpid(), signal.SIGTERM),
         )

@@ -29,7 +29,7 @@ from weft.runtime.bulk import BulkService
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.orders import StartOrder, check_priority
-from weft.runtime.patch_limits import project_limits
+from weft.runtime.patch_limits import project_patch_limits
 from weft.runtime.schedules import ScheduleService
 from weft.runtime.service import RunService
 from weft.runtime.versions import VersionService
@@ -71,7 +71,7 @@ class Client:
             return self
         store = open_store(self.url, blobs=blobs_url(), redis=redis_hints())
         await store.open()
-        self._service = RunService(store, SystemClock(), TimeIds(), limits=project_limits())
+        self._service = RunService(store, SystemClock(), TimeIds(), limits=project_patch_limits())
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal, TypeVar, overload
 from uuid import UUID
 
@@ -22,16 +22,16 @@ from weft.authoring.question_options import OnTimeout, check_quorum, read_on_tim
 from weft.authoring.results import Answer, Err, Ok, Turn, Winner
 from weft.authoring.runnable import Invocation, Runnable
 from weft.authoring.steps import Step
-from weft.authoring.workflows import child_failed, child_result, start_child
+from weft.authoring.workflows import child_failed, perform_child, start_child
 from weft.core import commands as c
 from weft.core import values
-from weft.core.code.locations import check_name, key_of
-from weft.core.durations import duration_ms
+from weft.core.code.locations import check_name, location_key
+from weft.core.durations import duration_ms, time_of
 from weft.core.events import Effect, UndoPlan
 from weft.errors import BadValue, NoContext, UsageError
 from weft.runtime.run.driver import CodeScope, current_scope
 from weft.steps.codec import Codec
-from weft.steps.failures import rebuild
+from weft.steps.failures import rebuild_error
 from weft.steps.task import chunk_of
 
 A = TypeVar("A")
@@ -73,7 +73,7 @@ class Context:
     def scheduled_at(self) -> datetime | None:
         """The time for which a schedule started this run; None if it was started by hand."""
         at = _scope().driver.machine.state.scheduled_at
-        return datetime.fromtimestamp(at / 1000, UTC) if at else None
+        return time_of(at) if at else None
 
     @property
     def evicted(self) -> bool:
@@ -311,12 +311,12 @@ class Context:
             )
         await driver.outcome(entry)
         if entry.failure is not None:
-            raise rebuild(entry.failure, run_id=self.run_id)
+            raise rebuild_error(entry.failure, run_id=self.run_id)
         answer = _read_answer(await driver.value(entry.output))
         filled = None
         if codec is not None and answer.approved and bytes(answer.form) != b"null":
             filled = driver.read(codec, await driver.value(answer.form), entry)
-        return Answer(answer.approved, answer.by, answer.reason, filled, datetime.fromtimestamp(answer.at / 1000, UTC))
+        return Answer(answer.approved, answer.by, answer.reason, filled, time_of(answer.at))
 
     # --- many at once ---------------------------------------------------------------------------------------------
 
@@ -416,7 +416,7 @@ class Context:
         scope, limits = _scope(), limits_of(budget)
         limit = duration_ms(timeout) if timeout is not None else 0
         invocation = _invocation(scope, call, input)
-        return await child_result(scope, invocation, run_id=id or "", due_ms=limit, budget=limits)
+        return await perform_child(scope, invocation, run_id=id or "", due_ms=limit, budget=limits)
 
     @overload
     async def spawn(self, call: Call[R], /, *, id: str | None = None) -> ChildHandle[R]: ...
@@ -433,7 +433,7 @@ class Context:
         scope = _scope()
         invocation = _invocation(scope, call, input)
         entry = start_child(scope, invocation, run_id=id or "", awaited=False)
-        await scope.driver.loop.wait_if_deaf()
+        await scope.driver.loop.block_if_end_ignored()
         if not entry.child:
             raise child_failed(await scope.driver.outcome(entry))
 
@@ -446,14 +446,14 @@ class Context:
         scope = _scope()
         invocation = scope.driver.program.achievement(goals, given or {})
         assert isinstance(invocation, Invocation)
-        return await child_result(scope, invocation)  # type: ignore[no-any-return]
+        return await perform_child(scope, invocation)  # type: ignore[no-any-return]
 
     # --- recorded values ------------------------------------------------------------------------------------------
 
     async def now(self) -> datetime:
         """Return the current time, the same on every replay."""
         raw = await self._value("now", "now", lambda scope: str(scope.driver.outside.now()).encode())
-        return datetime.fromtimestamp(int(raw) / 1000, UTC)
+        return time_of(int(raw))
 
     async def random(self) -> float:
         """Return a random number of at least 0 and less than 1, the same on every replay."""
@@ -475,7 +475,9 @@ class Context:
         if latest < 1:
             raise BadValue(f"version({name!r}, {latest}): versions begin at 1.", code="value.bad_policy")
         raw = await self._value(
-            check_name(name), "version", lambda scope: b"1" if scope.driver.unvisited(scope) else b"%d" % latest
+            check_name(name),
+            "version",
+            lambda scope: b"1" if scope.driver.unvisited(scope) else b"%d" % latest,
         )
         return int(raw)
 
@@ -505,7 +507,7 @@ class Context:
         raw = chunk_of(check_name(stream), chunk)
         n, _ = scope.driver.find(scope, f"!{stream}", "emit")
         await scope.driver.at_once(new=False)
-        scope.driver.outside.emit(stream, raw, key_of(scope.prefix, f"!{stream}", n))
+        scope.driver.outside.emit(stream, raw, location_key(scope.prefix, f"!{stream}", n))
 
     async def _value(
         self, name: str, of: Literal["now", "random", "uuid", "version"], make: Callable[[CodeScope], bytes]

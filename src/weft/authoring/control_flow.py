@@ -21,7 +21,7 @@ from weft.core.code.locations import check_name
 from weft.core.code.state import Entry
 from weft.errors import BadValue, BranchesFailed, Rollback, TimedOut, UsageError, WeftError
 from weft.runtime.run.driver import CodeScope
-from weft.runtime.run.private_loop import ScopedTask, error_of
+from weft.runtime.run.private_loop import ScopedTask, error_of_task
 from weft.runtime.run.scopes import CURRENT
 from weft.steps.codec import Codec
 from weft.steps.failures import failure_of, read_safely, recorded
@@ -37,7 +37,7 @@ async def open_scope(name: str, kind: str) -> tuple[CodeScope, int, Entry | None
     """
     scope = CURRENT.get()
     n, entry = scope.driver.find(scope, check_name(name), kind)
-    await scope.driver.loop.wait_if_deaf()
+    await scope.driver.loop.block_if_end_ignored()
     return scope, n, entry, scope.inside(name, n)
 
 
@@ -71,7 +71,7 @@ class FinishOrder:
         return self._ended.popleft()
 
 
-async def wait_for(inner: CodeScope, tasks: Mapping[str, ScopedTask], timeout_ms: int, *, first: bool) -> bool:
+async def wait_for_branches(inner: CodeScope, tasks: Mapping[str, ScopedTask], timeout_ms: int, *, first: bool) -> bool:
     """Wait until all branches have ended or, with ``first``, until one has succeeded.
 
     Returns False if the timeout came first.
@@ -128,18 +128,18 @@ def _close(calls: Iterable[Any]) -> None:
 
 
 def _raise_failures(name: str, tasks: Mapping[str, ScopedTask], total: int) -> None:
-    ended = {key: error_of(task) for key, task in tasks.items()}
+    ended = {key: error_of_task(task) for key, task in tasks.items()}
     errors = {key: error for key, error in ended.items() if error is not None}
     for error in errors.values():
         if not isinstance(error, Exception) or isinstance(error, Rollback):
             raise error
     if errors:
         failed = {key: error for key, error in errors.items() if isinstance(error, Exception)}
-        listed = "; ".join(f"{key}: {_brief(error)}" for key, error in list(failed.items())[:3])
+        listed = "; ".join(f"{key}: {_one_line(error)}" for key, error in list(failed.items())[:3])
         raise BranchesFailed(f"{name}: {len(failed)} of {total} branches failed: {listed}", failed)
 
 
-def _brief(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     """Return an error in one line, without its hint."""
     text = read_safely(lambda: error.message if isinstance(error, WeftError) else str(error), "")
     return f"{type(error).__name__}: {text.rstrip('. ')}" if text else type(error).__name__
@@ -152,7 +152,7 @@ async def join(name: str, calls: Mapping[str, Coroutine[Any, Any, Any]], timeout
     _, _, _, inner = await open_scope(name, "join")
     tasks = {key: spawn_branch(inner, key, call) for key, call in calls.items()}
     try:
-        in_time = await wait_for(inner, tasks, timeout_ms, first=False) if tasks else True
+        in_time = await wait_for_branches(inner, tasks, timeout_ms, first=False) if tasks else True
     finally:
         await _cancel(tasks.values())
     if not in_time:
@@ -172,7 +172,7 @@ async def race(name: str, calls: Mapping[str, Coroutine[Any, Any, Any]], timeout
         return await _replay_race(inner, calls, entry, timeout_ms)
     tasks = {key: spawn_branch(inner, key, call) for key, call in calls.items()}
     try:
-        in_time = await wait_for(inner, tasks, timeout_ms, first=True)
+        in_time = await wait_for_branches(inner, tasks, timeout_ms, first=True)
         # Choose before the losers are cancelled: a loser that ignores its cancellation and returns has not won.
         winner = next((key for key, task in tasks.items() if _has_succeeded(task)), None)
     finally:
@@ -238,7 +238,7 @@ async def map_items(
                 next_index += 1
             task = await finish_order.next()
             index = running.pop(task)
-            error = error_of(task)
+            error = error_of_task(task)
             if error is not None and not isinstance(error, Exception):
                 raise error
             if error is not None and not raising and concerns_run(error):

@@ -191,7 +191,7 @@ class _Freezer:
         edges: dict[str, list[str]] = {}
         for step, definition in self.plan.steps.items():
             sources = self._sources(definition)
-            first = self._first_node(step)
+            first = self._first_node_of(step)
             for source in sources:
                 edges.setdefault(self._last_node(source), []).append(first)
             if len(sources) > 1:
@@ -224,7 +224,7 @@ class _Freezer:
             providers |= dict.fromkeys(use.providers)
         return list(providers)
 
-    def _first_node(self, step: str) -> str:
+    def _first_node_of(self, step: str) -> str:
         name = self.names[step]
         if step in self.fan_outs:
             check = self.nodes.get(f"{name}_if")

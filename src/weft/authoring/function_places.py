@@ -12,13 +12,13 @@ def function_name(fn: Callable[..., Any]) -> str:
     return str(getattr(fn, "__name__", ""))
 
 
-def file_of(fn: Callable[..., Any]) -> str:
+def file_of_function(fn: Callable[..., Any]) -> str:
     """Return the name of the file that defines a function."""
     code = getattr(fn, "__code__", None)
     return PurePath(code.co_filename).name if code is not None else "?"
 
 
-def place_of(fn: Callable[..., Any]) -> str:
+def place_of_function(fn: Callable[..., Any]) -> str:
     """Return the file and line that define a function."""
     code = getattr(fn, "__code__", None)
-    return f"{file_of(fn)}:{code.co_firstlineno}" if code is not None else file_of(fn)
+    return f"{file_of_function(fn)}:{code.co_firstlineno}" if code is not None else file_of_function(fn)

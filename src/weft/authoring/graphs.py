@@ -317,7 +317,7 @@ def _name_of_work(run: object) -> str:
 def _schema(shape: Shape, *, required: bool) -> dict[str, Any]:
     """Return a shape as JSON Schema. A mapping as in a document is returned unchanged."""
     if not isinstance(shape, Mapping):
-        return _inlined(dict(Codec.of(shape).schema()))
+        return _inline_definition(dict(Codec.of(shape).schema()))
     if all(isinstance(part, str | Mapping) for part in shape.values()):
         return copy.deepcopy(dict(shape))
     typed = {name: dict(part) if isinstance(part, Mapping) else _field(part) for name, part in shape.items()}
@@ -330,7 +330,7 @@ def _field(part: Any) -> dict[str, Any]:
     return dict(Codec.of(part).schema())
 
 
-def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
+def _inline_definition(schema: dict[str, Any]) -> dict[str, Any]:
     """Replace a schema that only refers to one of its definitions by that definition."""
     name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
     defs = schema.get("$defs", {})

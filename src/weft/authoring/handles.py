@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 import msgspec
@@ -15,7 +15,7 @@ from weft.core import commands as c
 from weft.core import values
 from weft.core.code.locations import check_name
 from weft.core.commands import CancelEntry
-from weft.core.durations import duration_ms
+from weft.core.durations import duration_ms, time_of
 from weft.core.ids import RunId
 from weft.core.run.lifecycle import NEVER_BEGAN, UNDONE
 from weft.core.run.patch_plan import PatchPlan
@@ -34,7 +34,7 @@ from weft.runtime.fork_order import ForkOptions, ForkOrder
 from weft.runtime.forks import ForkService
 from weft.runtime.patches import PatchOptions, PatchService
 from weft.runtime.raise_budget import raise_command
-from weft.runtime.requests import answer_of, send_request
+from weft.runtime.requests import send_request, wait_for_answer
 from weft.runtime.run_versions import RunVersion
 from weft.runtime.runs import Ending
 from weft.runtime.service import RunService
@@ -152,7 +152,7 @@ class Handle(Generic[R]):
         seconds = duration_ms(timeout) / 1000 if timeout is not None else None
         try:
             with release_slot():
-                answer = await answer_of(self._service, RunId(self.id), request, timeout=seconds)
+                answer = await wait_for_answer(self._service, RunId(self.id), request, timeout=seconds)
         except TimeoutError as error:
             raise request_timed_out(self.id, name) from error
         return values.decode(answer)
@@ -349,7 +349,7 @@ class Handle(Generic[R]):
         row = await self._service.row(RunId(self.id))
         async for part in follow_parts(self._service, row, after=after, follow=follow):
             kind, data = part.split()
-            at = datetime.fromtimestamp(part.at / 1000, UTC)
+            at = time_of(part.at)
             yield Event(part.seq, at, kind, msgspec.json.decode(data), part.part)
 
     async def logs(self, *, after: int = 0, follow: bool = False) -> AsyncIterator[LogLine]:

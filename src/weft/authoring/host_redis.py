@@ -39,7 +39,7 @@ class HostRedis:
         await self._watch.check()
         self._buckets = service.rate_buckets = RedisBuckets(self._use.url, lambda: namespace_of(self._store))
 
-    def start(self, service: RunService) -> None:
+    def start_reporting(self, service: RunService) -> None:
         """Report what the server is: in the log, in the row of the host, and in its health."""
         assert service.local is not None
         host = service.local.host
@@ -49,11 +49,11 @@ class HostRedis:
             await self._store.hosts.describe(host, {"redis": about})
 
         if service.work is not None and (counts := service.work.stream_counts) is not None:
-            self._watch.streams = lambda: (counts.happened["bad"], counts.trouble)
+            self._watch.streams = lambda: (counts.happened["bad"], counts.problem)
         service.status.redis = lambda: self._watch.report
         self._watch.start(describe)
 
-    async def stop(self) -> None:
+    async def stop_reporting(self) -> None:
         """Stop reporting, before the host leaves."""
         await self._watch.close()
 

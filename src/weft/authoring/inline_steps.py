@@ -10,7 +10,7 @@ from weft.core.code.locations import check_name
 from weft.runtime.run.driver import CodeScope
 from weft.runtime.run.inline import InlineBody
 from weft.steps.codec import Codec
-from weft.steps.failures import rebuild
+from weft.steps.failures import rebuild_error
 
 
 async def perform_inline(
@@ -29,5 +29,5 @@ async def perform_inline(
     await driver.outcome(entry)
     driver.bodies.pop(entry.id, None)
     if entry.failure is not None:
-        raise rebuild(entry.failure, run_id=driver.machine.state.run_id)
+        raise rebuild_error(entry.failure, run_id=driver.machine.state.run_id)
     return driver.read(codec, await driver.value(entry.output), entry)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +36,7 @@ class Limit:
     key: str | Callable[[Mapping[str, Any]], object] | None = None
 
 
-def read_limit(what: str, limit: object, signature: Signature) -> DeclaredLimit | None:
+def check_declared_limit(what: str, limit: object, signature: Signature) -> DeclaredLimit | None:
     """Check the limit of a step or workflow. Raises BadValue."""
     if limit is None:
         return None
@@ -77,10 +78,10 @@ def _read_rate(rate: object) -> tuple[int, int]:
 
 
 def _check_key(what: str, key: object, parameters: list[str]) -> None:
-    if key is None or callable(key):
+    if key is None or (callable(key) and not inspect.iscoroutinefunction(key)):
         return
     if not isinstance(key, str) or not key:
-        raise bad_policy("key", key, "a CEL expression or a function", 'key="customer_id"')
+        raise bad_policy("key", key, "a CEL expression or a plain function", 'key="customer_id"')
     from weft.conditions import BadExpression, compile_expression  # noqa: PLC0415 - slow to import, rarely needed
 
     try:

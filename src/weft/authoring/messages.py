@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Generic
 
 import msgspec
@@ -15,13 +15,13 @@ from weft.core import commands as c
 from weft.core import values
 from weft.core.code.locations import check_name
 from weft.core.code.state import Entry
-from weft.core.durations import duration_ms
+from weft.core.durations import duration_ms, time_of
 from weft.core.ids import RunId, tenant_prefix
 from weft.errors import BadValue, NotFound, Refused, RunFinished, UsageError
 from weft.runtime.run.driver import CodeScope, current_scope
 from weft.runtime.service import RunService
 from weft.steps.codec import Codec
-from weft.steps.failures import rebuild
+from weft.steps.failures import rebuild_error
 from weft.steps.task import task
 
 T = TypeVar("T", default=Any)
@@ -90,7 +90,7 @@ async def receive(scope: CodeScope, wait: MessageWait, codec: Codec[T], default:
         if entry.failure is not None:
             if default is not MISSING:
                 return default
-            raise rebuild(entry.failure, run_id=driver.machine.state.run_id)
+            raise rebuild_error(entry.failure, run_id=driver.machine.state.run_id)
         message = _decode_messages(await driver.value(entry.output))[0]
         try:
             body = codec.decode(await driver.value(message.body), what=f'the message "{name}" has')
@@ -99,7 +99,7 @@ async def receive(scope: CodeScope, wait: MessageWait, codec: Codec[T], default:
             if not entry.round:
                 driver.outside.issue(c.RefuseMessage(entry.id, message.id, error.message))
         else:
-            return Message(message.id, message.name, body, _time(message.at))
+            return Message(message.id, message.name, body, time_of(message.at))
 
 
 async def receive_several(scope: CodeScope, place: str, wait: MessageWait) -> list[Message[Any]]:
@@ -109,7 +109,7 @@ async def receive_several(scope: CodeScope, place: str, wait: MessageWait) -> li
         return []
     driver = scope.driver
     received = _decode_messages(await driver.value(entry.output))
-    return [Message(m.id, m.name, values.decode(await driver.value(m.body)), _time(m.at)) for m in received]
+    return [Message(m.id, m.name, values.decode(await driver.value(m.body)), time_of(m.at)) for m in received]
 
 
 async def _wait_for_messages(scope: CodeScope, place: str, wait: MessageWait, due: int) -> tuple[Entry, int]:
@@ -149,7 +149,3 @@ async def send(service: RunService, sender: str, to: str, message: tuple[str, An
     except (NotFound, RunFinished) as error:
         return Refusal(error.code, error.message, error.hint)
     return None
-
-
-def _time(at: int) -> datetime:
-    return datetime.fromtimestamp(at / 1000, UTC)

@@ -7,13 +7,14 @@ from typing import Any, TypedDict
 
 import msgspec
 
-from weft.agents.models.aliases import SUPPORTS, ModelAlias, check_alias, check_url
+from weft.agents.models.aliases import SUPPORTS, ModelAlias, check_alias, check_request_options, check_url
 from weft.agents.models.prices import Prices
-from weft.authoring.limits import Limit, read_limit
+from weft.authoring.limits import Limit, check_declared_limit
 from weft.authoring.policies import Duration, Retry, bad_policy, policy_of
 from weft.core.durations import duration_ms
+from weft.core.findings import did_you_mean
 from weft.core.values import encode
-from weft.errors import BadValue
+from weft.errors import BadValue, UsageError
 from weft.ports.tasks import KeyLimit
 from weft.runtime.held_models import MODEL_QUEUE
 from weft.steps.secrets import Secret
@@ -47,6 +48,10 @@ class ModelOptions(TypedDict, total=False):
 def read_alias(name: str, url: str, given: ModelOptions) -> ModelAlias:
     """Return the alias that these arguments describe. Raises BadValue, BadDuration."""
     name = check_alias(name)
+    for option in given:
+        if option not in ModelOptions.__annotations__:
+            near = did_you_mean(option, list(ModelOptions.__annotations__))
+            raise UsageError(f'app.model({name!r}) has no option "{option}".', hint=near)
     timeout_ms = duration_ms(given.get("timeout", "2m"))
     if not 0 < timeout_ms <= TIMEOUT_MS_MAX:
         raise bad_policy("timeout", given.get("timeout"), "more than 0 s and at most 1h", 'timeout="2m"')
@@ -114,6 +119,7 @@ def _options(given: object) -> dict[str, Any]:
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise bad_policy("options", given, "a mapping", 'options={"temperature": 0}')
     encode(given, what="options= of a model has")
+    check_request_options("a model", given)
     return dict(given)
 
 
@@ -130,7 +136,7 @@ def _cache_ms(given: Duration | bool | None) -> int | None:  # noqa: FBT001 - us
 
 
 def _limit(name: str, given: object) -> KeyLimit | None:
-    declared = read_limit(f"the model {name}", given, _NO_PARAMETERS)
+    declared = check_declared_limit(f"the model {name}", given, _NO_PARAMETERS)
     if declared is None:
         return None
     if declared.limit.key or declared.limit.by_code:

@@ -125,7 +125,7 @@ class Notices:
         state = await service.reader.state(row)
         recorded = f"{_steps(state)} recorded in {self._place}"
         next_time = "Run this again and it goes on." if self._named else _UNNAMED
-        return f"{row.id} {_where(state)} ({recorded}). {next_time}"
+        return f"{row.id} {_status_text(state)} ({recorded}). {next_time}"
 
     def interrupted(self) -> None:
         self.say(self._last or f"stopped. What was recorded is in {self._place}; run this again and it goes on.")
@@ -135,7 +135,7 @@ def _steps(state: State) -> str:
     return pluralize(state.steps_done, "step")
 
 
-def _where(state: State) -> str:
+def _status_text(state: State) -> str:
     if state.tasks:
         return f"stopped at {', '.join(sorted({task.step for task in state.tasks.values()})[:3])}"
     if state.timers:

@@ -9,11 +9,14 @@ from typing import Any
 
 from weft.authoring.resources import Resource, ResourceTable
 from weft.errors import ResourceFailed
+from weft.steps.resources import TASK_PREFIX
 from weft.steps.signature import Injected
-from weft.steps.tracebacks import loggable
+from weft.steps.tracebacks import loggable_error
 
 log = logging.getLogger("weft")
 
+SLOW_SECONDS = 10.0
+"""After how long a host says that it waits for a resource to open."""
 CLOSE_SECONDS = 10.0
 """How long a resource may take to close. After that it is cancelled, so that its host can end."""
 GRACE_SECONDS = 1.0
@@ -40,7 +43,11 @@ class OpenResources:
         """Open what these steps need. If one fails, those before it are closed. Raises ResourceFailed, BadResource."""
         try:
             for resource in self._table.needed(wanted):
-                await self._get(resource)
+                notice = asyncio.get_running_loop().call_later(SLOW_SECONDS, _note_slow, resource)
+                try:
+                    await self._get(resource)
+                finally:
+                    notice.cancel()
         except BaseException:
             await self.close()
             raise
@@ -65,7 +72,7 @@ class OpenResources:
         if held is None or held.resource is not resource:
             self._table.needed({resource.name: resource.needs})  # refuses a circle, which would wait forever
             held = self._held[resource.name] = _Held(resource)
-            held.task = asyncio.create_task(self._hold(held), name=f"weft-resource-{resource.name}")
+            held.task = asyncio.create_task(self._hold(held), name=f"{TASK_PREFIX}{resource.name}")
         return await asyncio.shield(held.value)
 
     async def _hold(self, held: _Held) -> None:
@@ -77,16 +84,16 @@ class OpenResources:
                 held.value.set_result(value)
                 self._opened.append(held)
                 await held.closing.wait()
-        except GeneratorExit:  # its loop was dropped, as a simulated process that died
-            raise
         except BaseException as error:
+            if isinstance(error, GeneratorExit) and not _is_running(held.task):
+                raise  # its loop was dropped, as a simulated process that died
             self._drop(held)
             if not held.value.done():
                 held.value.set_exception(_failed(resource, error))
                 held.value.exception()  # seen, even if nobody waits for it any more
             else:
                 what = "failed while closing" if held.closing.is_set() else "ended while it was in use"
-                log.exception("weft: the resource %s %s", resource.name, what, exc_info=loggable(error))
+                log.exception("weft: the resource %s %s", resource.name, what, exc_info=loggable_error(error))
 
     def _drop(self, held: _Held) -> None:
         """Forget a resource, so that the next use opens it again."""
@@ -118,6 +125,11 @@ class _Held:
         self.task: asyncio.Task[None] | None = None
 
 
+def _is_running(task: asyncio.Task[None] | None) -> bool:
+    """Return whether this code is called by its task, and not while the task is thrown away."""
+    return asyncio._get_running_loop() is not None and asyncio.current_task() is task  # noqa: SLF001 - documented
+
+
 async def _stop(held: _Held) -> None:
     """Cancel what a resource does. If that does not end it, abandon it."""
     task = held.task
@@ -134,6 +146,14 @@ async def _stop(held: _Held) -> None:
         task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001 - it was just reported
         # asyncio.run would wait for it when the loop ends.
         asyncio._unregister_task(task)  # noqa: SLF001 - documented for those who extend asyncio
+
+
+def _note_slow(resource: Resource[Any]) -> None:
+    log.warning(
+        "weft: the host waits for the resource %s, which has not opened within %d s. Does what it connects to answer?",
+        resource.name,
+        SLOW_SECONDS,
+    )
 
 
 def _failed(resource: Resource[Any], error: BaseException) -> ResourceFailed:

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from weft.authoring.function_places import function_name, place_of
+from weft.authoring.function_places import function_name, place_of_function
 from weft.errors import UsageError
 
 
@@ -26,7 +26,7 @@ def check_options(kind: str, fn: Callable[..., Any], given: Mapping[str, Any], k
     name = given.get("name") or function_name(fn)
     raise UsageError(
         f'The {kind} {name} has no option "{unknown[0]}".',
-        hint=f"{meant}The options of a {kind} are {', '.join(names)}.   [{place_of(fn)}]",
+        hint=f"{meant}The options of a {kind} are {', '.join(names)}.   [{place_of_function(fn)}]",
     )
 
 

@@ -108,7 +108,7 @@ def policy_of(
     return DEFAULT_POLICY if policy == DEFAULT_POLICY else policy
 
 
-def cache_ms(cache: Duration | bool | None) -> int | None:  # noqa: FBT001 - users write ``cache=True``
+def reuse_ms(cache: Duration | bool | None) -> int | None:  # noqa: FBT001 - users write ``cache=True``
     """Return for how many milliseconds a result is reused for equal inputs. 0 means forever, None means never."""
     if cache is None or cache is False:
         return None

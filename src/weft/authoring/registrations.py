@@ -13,18 +13,18 @@ from weft.authoring.app_policy import DeclaredPolicy
 from weft.authoring.change_rules import ChangeRules, read_review
 from weft.authoring.context import THE_CONTEXT, Context
 from weft.authoring.declared_models import DeclaredModels
-from weft.authoring.function_places import file_of, function_name, place_of
+from weft.authoring.function_places import file_of_function, function_name, place_of_function
 from weft.authoring.goals import Goal, goal_names
 from weft.authoring.graphs import Graph, here_or_beside
 from weft.authoring.hooks import DeclaredHooks
-from weft.authoring.limits import Limit, read_limit
+from weft.authoring.limits import Limit, check_declared_limit
 from weft.authoring.needs import When
 from weft.authoring.notebooks import Redefinitions, in_notebook
-from weft.authoring.policies import Duration, Retry, cache_ms, check_body, policy_of
+from weft.authoring.policies import Duration, Retry, check_body, policy_of, reuse_ms
 from weft.authoring.resources import ResourceTable, refuse_goal_input, refuse_in_workflow
 from weft.authoring.runnable import Invocation, Runnable
 from weft.authoring.start_rules import StartOption, read_rule
-from weft.authoring.step_definitions import graph_definition, step_definition, workflow_definition
+from weft.authoring.step_definitions import graph_step_definition, step_definition, workflow_definition
 from weft.authoring.steps import Planning, Step
 from weft.authoring.workflows import Workflow, WorkflowProgram, perform_workflow
 from weft.core.code.locations import check_name
@@ -37,16 +37,16 @@ from weft.core.goal.planner import make_plan
 from weft.core.ids import GOAL
 from weft.errors import BadPlan, NameTaken, NotAsync, NotRunning, UnknownWorkflow, UsageError, WeftError
 from weft.ports.tasks import STEP_LIMIT, WORKFLOW_LIMIT
-from weft.runtime.catalogue_log import merge
+from weft.runtime.catalogue_log import Learning, merge_stored_steps
 from weft.runtime.goal_language import GOAL_LANGUAGES
 from weft.runtime.hooks import WORKFLOW as HOOK
 from weft.runtime.key_limits import DeclaredLimit
 from weft.runtime.orders import unknown_workflow
-from weft.runtime.schedule_form import ScheduleForm, read_form
+from weft.runtime.schedule_form import ScheduleForm, make_schedule_spec
 from weft.runtime.service import RunService
 from weft.runtime.start_rules import DeclaredRule
 from weft.runtime.version_refs import check_workflow_name
-from weft.steps.catalogued import names_of, why_planned
+from weft.steps.catalogued import argument_names, why_planned
 from weft.steps.node_types import node_types
 from weft.steps.python import PythonStep
 from weft.steps.resources import HostResources, ResourceStep
@@ -88,8 +88,7 @@ class Registrations:
         self._prefix = prefix
         self._app = app
         self._steps: dict[str, Step[Any, Any]] = {}
-        self.revision = 0
-        """ChangeRules whenever something about the steps changes."""
+        self.revision = 0  # another one whenever steps or graphs change
         self._workflows: dict[tuple[str, str], Workflow[Any, Any]] = {}
         self._newest: dict[str, Workflow[Any, Any]] = {}
         """The version of each workflow that was registered last."""
@@ -106,7 +105,7 @@ class Registrations:
         self.planner = Catalogue()
         """The steps that goals are planned with."""
         self._documents: list[LoadedSteps] = []
-        self._adopted: dict[str, StepDef] = {}
+        self.adopted: dict[str, StepDef] = {}
         """The steps in ``planner`` that were read from the store."""
         self.resources = ResourceTable()
         self.models = DeclaredModels(self.limits)
@@ -142,9 +141,9 @@ class Registrations:
         policy = policy_of(retries=retries, timeout=timeout, effect=effect, queue=queue)
         kind = ResourceStep if signature.injected else PythonStep
         body = kind(full, fn, signature, raises=tuple(raises), run_in=run_in)
-        declared = read_limit(full, limit, signature)
+        declared = check_declared_limit(full, limit, signature)
         planning = Planning(
-            gives if isinstance(gives, str) else tuple(gives), when, width, cache_ms(cache), labels or {}
+            gives if isinstance(gives, str) else tuple(gives), when, width, reuse_ms(cache), labels or {}
         )
         step: Step[Any, Any] = Step(self, body, signature, policy, tuple(raises), planning=planning)
         step.limit = declared
@@ -184,12 +183,12 @@ class Registrations:
         if not inspect.iscoroutinefunction(fn):
             raise NotAsync(
                 f"Workflow {full} must be `async def`: its waits are awaited.",
-                hint=f"Steps may be plain `def`.   [{place_of(fn)}]",
+                hint=f"Steps may be plain `def`.   [{place_of_function(fn)}]",
             )
         self._refuse_taken(full, fn, "workflow", version)
         signature = Signature.of(fn, context_type=Context)
         refuse_in_workflow(full, signature.injected)
-        declared = read_limit(full, limit, signature)
+        declared = check_declared_limit(full, limit, signature)
         workflow: Workflow[Any, Any] = Workflow(
             self,
             full,
@@ -249,6 +248,7 @@ class Registrations:
             other = "A step" if graph.name in self._steps else "Another workflow"
             raise NameTaken(f'{other} is already called "{graph.name}".', hint=RENAME)
         self._graphs[graph.name] = graph
+        self.revision += 1
         if self._parent is not None:
             self._parent._keep_graph(graph)  # noqa: SLF001
 
@@ -262,11 +262,11 @@ class Registrations:
         return [step.id for step in loaded.steps]
 
     def _keep_document(self, loaded: LoadedSteps) -> None:
-        from weft.goals import admit  # noqa: PLC0415 - slow to import, and only needed for documents
+        from weft.goals import admit_steps  # noqa: PLC0415 - slow to import, and only needed for documents
 
         for step in loaded.steps:
             self._refuse_other_in_store(step)
-        for event in admit(self.planner, loaded, GOAL_LANGUAGES):
+        for event in admit_steps(self.planner, loaded, GOAL_LANGUAGES):
             self.planner.evolve(event)
         self._documents.append(loaded)
         self.revision += 1
@@ -323,9 +323,9 @@ class Registrations:
             return
         kinds = f"Two {kind}s are" if (step is not None) == (kind == "step") else "A step and a workflow are both"
         raise NameTaken(
-            f'{kinds} called "{name}" ({place_of(other)}, {place_of(fn)}).',
+            f'{kinds} called "{name}" ({place_of_function(other)}, {place_of_function(fn)}).',
             hint="Names identify recorded results. "
-            f'Rename one, or @app.{kind}(name="{PurePath(file_of(fn)).stem}.{name}").',
+            f'Rename one, or @app.{kind}(name="{PurePath(file_of_function(fn)).stem}.{name}").',
         )
 
     def _forget(self, name: str, *, but: str) -> None:
@@ -345,7 +345,7 @@ class Registrations:
 
     def add_schedule(self, form: ScheduleForm) -> None:
         """Declare a schedule. Raises BadSchedule, NameTaken."""
-        self._keep_schedule(form.name, read_form(form))
+        self._keep_schedule(form.name, make_schedule_spec(form))
 
     def _keep_schedule(self, name: str, spec: ScheduleSpec) -> None:
         if self._schedules.setdefault(name, spec) != spec:
@@ -416,7 +416,7 @@ class Registrations:
         if isinstance(work, Step):
             definition = step_definition(work)
         else:
-            definition = workflow_definition(work) if isinstance(work, Workflow) else graph_definition(work)
+            definition = workflow_definition(work) if isinstance(work, Workflow) else graph_step_definition(work)
         self._refuse_other_in_store(definition)
         known = definition.id in self.planner
         decided = (self.planner.update if known else self.planner.register)(definition, GOAL_LANGUAGES)
@@ -428,13 +428,13 @@ class Registrations:
 
         If both definitions are the same, the step no longer counts as one from the store.
         """
-        stored = self._adopted.get(definition.id)
+        stored = self.adopted.get(definition.id)
         if stored is not None and stored != definition:
             raise NameTaken(
                 f"The step {definition.id} is registered in the store with another definition.",
                 hint=f"Rename one, or run: weft steps unregister {definition.id}",
             )
-        self._adopted.pop(definition.id, None)
+        self.adopted.pop(definition.id, None)
 
     def planned(self) -> list[StepDef]:
         """Return the steps that goals are planned with."""
@@ -442,7 +442,7 @@ class Registrations:
 
     def own_steps(self) -> list[StepDef]:
         """Return those of these steps that do not come from the store."""
-        return [step for step in self.planned() if step.id not in self._adopted]
+        return [step for step in self.planned() if step.id not in self.adopted]
 
     def planned_step(self, name: str) -> StepDef | None:
         """Return a step that goals are planned with; None if there is no such step."""
@@ -451,7 +451,11 @@ class Registrations:
     def learn_steps(self, steps: Mapping[str, StepDef]) -> list[WeftError]:
         """Replace the steps from the store that goals are planned with. Returns the errors of steps that do not fit."""
         self.revision += 1
-        return merge(self.planner, steps, self._adopted)
+        return merge_stored_steps(self.planner, steps, self.adopted)
+
+    def learning(self, steps: Mapping[str, StepDef]) -> Learning:
+        """Prepare to do that on a copy, in a thread."""
+        return Learning(self, steps)
 
     # --- lookup ---------------------------------------------------------------------------------------------------
 
@@ -478,7 +482,7 @@ class Registrations:
         if found is not None:
             return [parameter.name for parameter in found.signature.parameters]
         planned = self.planned_step(step)
-        return names_of(planned) if planned is not None else None
+        return argument_names(planned) if planned is not None else None
 
     def step_names(self) -> list[str]:
         """Return the names of the functions that are registered as steps."""

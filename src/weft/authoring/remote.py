@@ -71,7 +71,7 @@ from weft.server.problems import ProblemDetails
 from weft.server.router import API
 from weft.steps.codec import Codec
 from weft.steps.task import release_slot
-from weft.stores.urls import shown_url
+from weft.stores.urls import url_without_password
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -543,13 +543,15 @@ def _error(status: int, raw: bytes, url: str) -> WeftError:
     try:
         problem = msgspec.json.decode(raw, type=ProblemDetails)
     except msgspec.DecodeError:
-        message = f"{shown_url(url)} answered with status {status}, and the answer is not from a Weft server."
+        message = (
+            f"{url_without_password(url)} answered with status {status}, and the answer is not from a Weft server."
+        )
         hint = "Check the URL. It includes the path at which the API is mounted."
         return Unavailable(message, hint=hint) if status >= 500 else UsageError(message, hint=hint, code=NO_WEFT_SERVER)
-    return error_of(problem)
+    return error_of_problem(problem)
 
 
-def error_of(problem: ProblemDetails) -> WeftError:
+def error_of_problem(problem: ProblemDetails) -> WeftError:
     """Return the exception that a problem document describes."""
     context: dict[str, Any] = {"findings": problem.findings} if problem.findings else {}
     if problem.plan is not None:

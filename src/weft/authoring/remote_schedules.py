@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from weft.authoring.remote import PAGE, Remote
-from weft.runtime.schedule_form import ScheduleForm, read_form
+from weft.runtime.schedule_form import ScheduleForm, make_schedule_spec
 from weft.runtime.schedules import AddedSchedule, NominalTime, Period, Schedule
 from weft.server.endpoints.schedules import Backfilled, NextTimes, ScheduleList, Triggered
 
@@ -20,7 +20,7 @@ class RemoteSchedules:
         self._remote = remote
 
     async def add(self, form: ScheduleForm, *, by: str = "") -> AddedSchedule:
-        read_form(form)  # what is wrong with it is known here
+        make_schedule_spec(form)  # what is wrong with it is known here
         fields = {name: _form_value(getattr(form, name)) for name in form.__struct_fields__}
         return await self._remote.post("schedules", fields, AddedSchedule)
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import msgspec
 
-from weft.authoring.remote import Remote, error_of
+from weft.authoring.remote import Remote, error_of_problem
 from weft.core import values
 from weft.core.ids import HostId, RunUid
 from weft.errors import NotAllowed, NotFound, UsageError, WeftError
@@ -84,7 +84,7 @@ class RemoteStore:
     async def open(self) -> None:
         """Ask the server who the caller is, and bind the ports. Raises UsageError if it is of another version."""
         asked_at = time.time()
-        about = await read_format(self.remote)
+        about = await fetch_read_format(self.remote)
         # The server has read its clock about halfway through the request.
         local_ms = (asked_at + time.time()) / 2 * 1000
         self.offset_ms = round(about.now.timestamp() * 1000 - local_ms)
@@ -136,7 +136,7 @@ class RemoteStore:
             sending.add_done_callback(self._sending.discard)
         answer = await future
         if answer.problem is not None:
-            error = error_of(answer.problem)
+            error = error_of_problem(answer.problem)
             raise _with_seq(error, answer.seq)
         return msgspec.convert(answer.value, method.answer)
 
@@ -172,7 +172,7 @@ def _fitting(reads: Sequence[StoreRead]) -> int:
     return count
 
 
-async def read_format(remote: Remote) -> ReadFormat:
+async def fetch_read_format(remote: Remote) -> ReadFormat:
     """Return what the server says about itself. Raises UsageError if this client cannot read from it, NotAllowed."""
     try:
         about = await remote.get_view("reads", ReadFormat)

@@ -67,12 +67,12 @@ class RemoteWorkflows:
         return await self._remote.post(f"{_workflow_path(name)}/patch", body, PublishedVersion)
 
     async def undo_tag(self, name: str, tag: str, *, by: str = "", reason: str = "") -> TagView:
-        return await self._once(f"{_tag_path(name, tag)}/undo", reason)
+        return await self._send_once(f"{_tag_path(name, tag)}/undo", reason)
 
     async def redo_tag(self, name: str, tag: str, *, by: str = "", reason: str = "") -> TagView:
-        return await self._once(f"{_tag_path(name, tag)}/redo", reason)
+        return await self._send_once(f"{_tag_path(name, tag)}/redo", reason)
 
-    async def _once(self, path: str, reason: str) -> TagView:
+    async def _send_once(self, path: str, reason: str) -> TagView:
         """Send a command that must not be repeated: a second undo would undo another move."""
         return await self._remote.post(path, {"reason": reason}, TagView, pauses=())
 

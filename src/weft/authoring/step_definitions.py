@@ -15,7 +15,7 @@ from weft.authoring.steps import Step
 from weft.authoring.workflows import Workflow
 from weft.core import values
 from weft.core.durations import duration_ms
-from weft.core.goal.definitions import Cache, Give, Need, Script, StepDef, StepWay, WorkflowWay, of_agent
+from weft.core.goal.definitions import Cache, Give, Need, Script, StepDef, StepWay, WorkflowWay, agent_gives
 from weft.core.goal.types import Type, normalize
 from weft.errors import BadValue, LimitExceeded, UsageError
 from weft.steps.signature import Parameter
@@ -45,13 +45,13 @@ def workflow_definition(workflow: Workflow[Any, Any]) -> StepDef:
         # Its parameters are needs, and fields of its answer are outputs.
         names = (workflow.gives,) if isinstance(workflow.gives, str) else workflow.gives
         needs = {fact: need for fact, need in needs.items() if need.role == "required"}
-        gives = of_agent({fact: Give() for fact in names})
+        gives = agent_gives({fact: Give() for fact in names})
     else:
         gives = _gives(workflow.name, workflow.gives, workflow.signature.result.schema())
     return StepDef(id=workflow.name, way=WorkflowWay(workflow.name), needs=needs, gives=gives)
 
 
-def graph_definition(graph: Graph) -> StepDef:
+def graph_step_definition(graph: Graph) -> StepDef:
     """Return the catalogue's definition of a graph: a step that starts a child run. Its input fields are needs."""
     schema = graph.loaded.graph.input or {}
     required = set(schema.get("required") or ())

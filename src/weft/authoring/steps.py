@@ -21,7 +21,7 @@ from weft.errors import UsageError
 from weft.runtime.key_limits import DeclaredLimit
 from weft.runtime.run.driver import CodeScope
 from weft.runtime.run.scopes import CURRENT
-from weft.steps.failures import rebuild
+from weft.steps.failures import rebuild_error
 from weft.steps.misfits import Misfit
 from weft.steps.python import PythonStep
 from weft.steps.resources import HostResources, resources_of
@@ -185,16 +185,17 @@ async def _perform(step: Step[Any, R], given: bytes) -> R:
             driver.abandon(entry)
             raise
     if entry.failure is None:
-        raw = bytes(entry.output)
-        if n and raw.startswith(values.MARKED):
+        raw: bytes = entry.output
+        if n and bytes(raw).startswith(values.MARKED):
             raw = await driver.value(entry.output)
         try:
-            result: R = step.signature.result.read(raw)
+            read = step.signature.result.read
+            result: R = read(raw)
         except Misfit as misfit:
             driver.refuse_type(entry, misfit)
             raise
         return result
-    raise rebuild(entry.failure, step.raises, run_id=driver.machine.state.run_id)
+    raise rebuild_error(entry.failure, step.raises, run_id=driver.machine.state.run_id)
 
 
 async def _call_function(step: Step[Any, R], given: bytes) -> R:

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from weft.agents.tools.options import OfferedTool, PersonTool, check_approval
 from weft.agents.tools.spec import Touch
-from weft.authoring.policies import Duration
+from weft.authoring.policies import Duration, bad_policy
 from weft.core.durations import duration_ms
 from weft.core.events import Effect
 from weft.errors import BadValue, UsageError
@@ -38,12 +38,27 @@ def tool(
     _check_choice("effect", effect, (None, *get_args(Effect)))
     _check_choice("on_error", on_error, ("tell", "fail"))
     _check_choice("on_unknown", on_unknown, ("fail", "tell"))
-    for touch in touches:
+    for touch in _checked_list("touches", touches, '["untrusted"]'):
         _check_choice("touches", touch, get_args(Touch))
-    if per_run is not None and per_run < 1:
-        raise BadValue(f"weft.tool(per_run={per_run}) must be at least 1.", code="value.bad_policy")
+    named: object = name  # type hints are not checked at run time
+    if named is not None and (not isinstance(named, str) or not named.strip()):
+        raise bad_policy("name", name, "the name of a tool", 'name="look_up", or leave it out')
+    asked: object = approve
+    if asked is not None and not isinstance(asked, str):
+        raise bad_policy("approve", approve, "a text", 'approve="always"')
+    calls: object = per_run
+    if calls is not None and (not isinstance(calls, int) or isinstance(calls, bool) or calls < 1):
+        raise bad_policy("per_run", per_run, "a number of at least 1", "per_run=3")
+    bound: object = bind
+    if bound is not None and not isinstance(bound, Mapping):
+        raise BadValue(f"weft.tool(bind={bind!r}) must be a mapping of arguments.", code="value.wrong_type")
     if isinstance(of, OfferedTool):
         raise UsageError("weft.tool() was given a tool that has its options already.", hint="Give it the step itself.")
+    if name is not None and (hasattr(of, "offered_tools") or of == "search_tools"):
+        raise UsageError(
+            f"weft.tool(name={name!r}) was given {getattr(of, 'name', of)}, which is several tools.",
+            hint="They have names of their own: leave name= out.",
+        )
     return OfferedTool(
         of=of,
         name=name,
@@ -60,7 +75,21 @@ def tool(
 
 def person(of: Sequence[str] = (), timeout: Duration = "1d") -> PersonTool:
     """Offer the tool ``ask_person``: the model may ask these people or groups, and waits for the answer."""
-    return PersonTool(of=tuple(of), timeout_ms=duration_ms(timeout))
+    return PersonTool(of=tuple(_checked_list("of", of, '["role:eng"]')), timeout_ms=checked_timeout_ms(timeout, '"1d"'))
+
+
+def checked_timeout_ms(timeout: Duration, example: str) -> int:
+    """Return a timeout that something may take. Raises BadValue, BadDuration."""
+    found = duration_ms(timeout)
+    if not found:
+        raise bad_policy("timeout", timeout, "more than 0 s", f"timeout={example}")
+    return found
+
+
+def _checked_list(option: str, given: Any, example: str) -> Sequence[Any]:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise bad_policy(option, given, "a list", f"{option}={example}")
+    return given
 
 
 def _check_choice(option: str, given: object, known: Sequence[object]) -> None:

@@ -12,7 +12,7 @@ from weft.core.goal.definitions import StepDef
 from weft.core.graph.model import AgentWork, GraphModel, Node, StepWork, WorkflowWork
 from weft.steps.catalogued import why_planned
 from weft.steps.definition import DEFINED
-from weft.steps.signature import Signature
+from weft.steps.step_arguments import given_arguments, wrong_arguments
 
 if TYPE_CHECKING:
     from weft.authoring.agents.workflow import AgentGroup
@@ -62,10 +62,8 @@ def _check_step(node: Node, name: str, known: KnownWork) -> list[Finding]:
     step = known.find_step(name)
     if step is None:
         return _check_planned(node, name, known) or _check_name(node, "step", name, known.callable_names(), "step")
-    given = node.input.source if node.input is not None else None
-    if not isinstance(given, dict) or (isinstance(node.work, StepWork) and node.work.config_ref):
-        return []
-    return _check_arguments(node, name, given, step.signature)
+    given = given_arguments(node)
+    return wrong_arguments(node, name, given, step.signature.arguments()) if given is not None else []
 
 
 def _check_planned(node: Node, name: str, known: KnownWork) -> list[Finding]:
@@ -77,24 +75,3 @@ def _check_planned(node: Node, name: str, known: KnownWork) -> list[Finding]:
     hint = f"Write goal: {name}"
     message = f"{name} can only run as part of a plan: {why}."
     return [Finding("graph.unknown_step", message, f"nodes.{node.id}.step", suggestion=hint)]
-
-
-def _check_arguments(node: Node, name: str, given: dict[str, object], signature: Signature) -> list[Finding]:
-    takes = [parameter.name for parameter in signature.parameters]
-    if takes == ["input"] and "input" not in given:
-        return []
-    at = f"nodes.{node.id}.with"
-    findings = []
-    for key in given:
-        if key not in takes:
-            close = difflib.get_close_matches(key, takes, n=1)
-            listed = f"Its parameters are {', '.join(takes)}." if takes else f"{name} has no parameters."
-            hint = f'Did you mean "{close[0]}"?' if close else listed
-            message = f"{name} has no parameter {key}."
-            findings.append(Finding("graph.unknown_argument", message, f"{at}.{key}", suggestion=hint))
-    missing = [
-        parameter.name for parameter in signature.parameters if parameter.required and parameter.name not in given
-    ]
-    if missing:
-        findings.append(Finding("graph.missing_argument", f"{name} needs {', '.join(missing)}.", at))
-    return findings

@@ -47,6 +47,7 @@ class DeclaredWebhooks:
         require("server", "Sending events to another service")
         from weft.server.approvals.notifier import EventSender  # noqa: PLC0415 - few programs send events
         from weft.server.settings import read_webhook_settings  # noqa: PLC0415
+        from weft.steps.http import guard, wire  # noqa: F401, PLC0415 - slow; the first event must not wait for them
 
         settings = read_webhook_settings()
         self._sender = EventSender(settings)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import msgspec
 
+from weft.authoring.code_texts import texts_of
 from weft.authoring.runnable import Invocation, Runnable, RunnableGroup
 from weft.core import commands as c
 from weft.core import values
@@ -19,7 +20,7 @@ from weft.runtime.service import RunService
 from weft.runtime.start_rules import DeclaredRule
 from weft.runtime.typed_words import reader_for_signature
 from weft.steps.codec import Codec
-from weft.steps.failures import rebuild
+from weft.steps.failures import rebuild_error
 from weft.steps.signature import Signature
 
 P = ParamSpec("P")
@@ -110,6 +111,9 @@ class WorkflowProgram:
     def check(self, given: Mapping[str, Any] | bytes) -> bytes:
         return given if isinstance(given, bytes) else self._workflow.given(given)
 
+    def texts(self) -> Iterable[str] | None:
+        return texts_of(self._workflow.fn)
+
     def begin(self, driver: CodeDriver, given: bytes, defaults: bytes) -> Coroutine[Any, Any, Any]:
         arguments = self._workflow.signature.unpack(given, defaults, what=self.name)
         if self._workflow.signature.takes_context:
@@ -137,10 +141,10 @@ async def perform_workflow(invocation: Invocation) -> Any:
     if scope is None:
         assert invocation.workflow.group is not None, "a workflow must be registered before it is called"
         return await invocation.workflow.group.run_and_wait(invocation)
-    return await child_result(scope, invocation)
+    return await perform_child(scope, invocation)
 
 
-async def child_result(
+async def perform_child(
     scope: CodeScope,
     invocation: Invocation,
     *,
@@ -163,7 +167,7 @@ def child_failed(entry: Any) -> Exception:
     # The location is that of the call in this run, not one in the child.
     failure = msgspec.structs.replace(entry.failure, location=entry.key)
     if failure.code == BudgetExceeded.code:
-        return rebuild(failure)
+        return rebuild_error(failure)
     if not entry.child:
         # The child was never started, because a limit of the tree was reached or the tree is cancelled.
         if failure.code == RunCancelled.code:
@@ -173,7 +177,7 @@ def child_failed(entry: Any) -> Exception:
         return LimitExceeded(failure.message, code=failure.code)
     match msgspec.json.decode(entry.output):
         case None:
-            return rebuild(failure)
+            return rebuild_error(failure)
         case "cancelled":
             return RunCancelled(f"{entry.child} was cancelled.", run_id=entry.child)
     # If a run below the child failed, the message names that run. With all runs in between, it would not fit.

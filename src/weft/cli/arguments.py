@@ -15,7 +15,7 @@ ARGUMENTS = "Write arguments by name: order_id=o-1 n=3"
 FILTERS = "Write filters by name: --where status=failed --where customer=7"
 
 
-def pairs(words: Sequence[str], hint: str = ARGUMENTS) -> dict[str, str]:
+def split_pairs(words: Sequence[str], hint: str = ARGUMENTS) -> dict[str, str]:
     """Split ``KEY=VALUE`` words. Raises UsageError, with the hint."""
     texts: dict[str, str] = {}
     for word in words:
@@ -31,7 +31,7 @@ def pairs(words: Sequence[str], hint: str = ARGUMENTS) -> dict[str, str]:
 def read_arguments(words: Sequence[str], source: str | None, read: Read) -> dict[str, Any]:
     """Return the arguments of a workflow. Words override the values of the file. Raises UsageError."""
     arguments = dict(read_object(source)) if source is not None else {}
-    for key, text in pairs(words).items():
+    for key, text in split_pairs(words).items():
         arguments[key] = read(key, text)
     return arguments
 

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from weft.cli.messages import say
-from weft.cli.output import age, iso, moment, print_json
-from weft.cli.store_access import file_of, refuse_server, store_label, url_of
+from weft.cli.output import age_text, iso_time, print_json, time_text
+from weft.cli.store_access import refuse_server, sqlite_file, store_label, url_of
 from weft.core.plurals import pluralize
 from weft.errors import UsageError
 from weft.runtime.clock import SystemClock
-from weft.stores import blobs_url, shown_url
+from weft.stores import blobs_url, url_without_password
 
 POSTGRES = ("postgresql://", "postgres://")
 DANGER = (
@@ -29,9 +29,9 @@ def back_up_store(file: str, *, url: str | None, app: str | None, json: bool) ->
     _refuse_postgres(address, file)
     from weft.stores.sqlite.backup import back_up
 
-    made = back_up(file_of(address), Path(file).absolute())
+    made = back_up(sqlite_file(address), Path(file).absolute())
     if json:
-        print_json({"store": shown_url(address), **_backup_document(made), "sha256": made.sha256})
+        print_json({"store": url_without_password(address), **_backup_document(made), "sha256": made.sha256})
         return
     contents = made.contents
     print(made.file, flush=True)
@@ -49,17 +49,17 @@ def restore_store(file: str, *, url: str | None, app: str | None, json: bool) ->
     _refuse_postgres(address, file)
     from weft.stores.sqlite.backup import restore
 
-    made = restore(Path(file).absolute(), file_of(address))
+    made = restore(Path(file).absolute(), sqlite_file(address))
     contents = made.contents
     if json:
         found = {**_backup_document(made), "digest_checked": made.digest_checked, "note": DANGER}
-        print_json({"store": shown_url(address), **found})
+        print_json({"store": url_without_password(address), **found})
         return
     print(made.file, flush=True)
     last = ""
     if contents.last_event_at is not None:
-        ago = age(SystemClock().now_ms() - contents.last_event_at)
-        last = f"; the newest event is of {moment(contents.last_event_at)}, {ago} ago"
+        ago = age_text(SystemClock().now_ms() - contents.last_event_at)
+        last = f"; the newest event is of {time_text(contents.last_event_at)}, {ago} ago"
     runs, events = pluralize(contents.runs, "run"), pluralize(contents.events, "event")
     say(f"{runs} came back, {contents.open_runs:,} of them open, with {events}{last}")
     if not made.digest_checked:
@@ -70,14 +70,14 @@ def restore_store(file: str, *, url: str | None, app: str | None, json: bool) ->
 def _backup_document(made: Any) -> dict[str, Any]:
     contents = msgspec.to_builtins(made.contents)
     found = {name: value for name, value in contents.items() if name != "last_event_at"}
-    return {"file": made.file, **found, "last_event_at": iso(made.contents.last_event_at)}
+    return {"file": made.file, **found, "last_event_at": iso_time(made.contents.last_event_at)}
 
 
 def _refuse_postgres(address: str, file: str) -> None:
     """Refuse a store in Postgres, and name the tools that Postgres has for this. Raises UsageError."""
     if not address.startswith(POSTGRES):
         return
-    place = shown_url(address)
+    place = url_without_password(address)
     base, _, name = place.rpartition("/")
     blobs = "WEFT_BLOBS is set: large values are there, and not in the database. Copy them after pg_dump."
     lines = [

@@ -10,7 +10,7 @@ from weft.authoring.handles import Handle
 from weft.cli.login import login
 from weft.cli.operations import run_operations
 from weft.cli.output import console, print_json
-from weft.cli.run_control import report
+from weft.cli.run_control import print_done
 from weft.cli.store_access import open_run
 from weft.cli.usage import draw_usage
 from weft.errors import UsageError
@@ -38,7 +38,7 @@ async def raise_limits(
         if json:
             print_json(msgspec.to_builtins(await usage_of(service, await service.row(row.id))))
             return
-        await report(service, row, f"the budget of {row.id} is raised", f"the budget of {row.id} will be raised")
+        await print_done(service, row, f"the budget of {row.id} is raised", f"the budget of {row.id} will be raised")
 
 
 def _split(text: str) -> tuple[str, str]:

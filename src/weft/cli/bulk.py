@@ -21,7 +21,7 @@ from weft.core.plurals import pluralize
 from weft.runtime.bulk import REVIEW
 from weft.runtime.bulk_plan import BulkOrder, BulkPlan
 from weft.runtime.service import RunService
-from weft.stores import shown_url
+from weft.stores import url_without_password
 
 REFUSED = 1
 NO_HOST = "no process hosts runs of this store now; the next host of any app will carry this out."
@@ -70,10 +70,10 @@ async def run_bulk(typed: TypedBulk, *, url: str | None, app: str | None) -> int
         if not typed.json:
             _print_plan(plan, address)
         who = typed.by if typed.by is not None else login()
-        wanted = _is_wanted(typed, plan)
+        wanted = _confirm(typed, plan)
         run = await bulks.start(plan, reason=typed.reason, by=who, review=typed.review) if wanted else None
         if typed.json:
-            print_json({"store": shown_url(address), **_bulk_document(plan), "run": run})
+            print_json({"store": url_without_password(address), **_bulk_document(plan), "run": run})
         elif run is not None:
             print(run, flush=True)
         if run is not None:
@@ -82,7 +82,7 @@ async def run_bulk(typed: TypedBulk, *, url: str | None, app: str | None) -> int
         return 0 if typed.dry_run or plan.matched == plan.unchanged else REFUSED
 
 
-def _is_wanted(typed: TypedBulk, plan: BulkPlan) -> bool:
+def _confirm(typed: TypedBulk, plan: BulkPlan) -> bool:
     """Return whether to go on after the dry run. Asks on a terminal."""
     if typed.dry_run or not plan.would_apply:
         return False

@@ -10,7 +10,7 @@ from weft.cli.app_file import load_app
 from weft.cli.login import login
 from weft.cli.operations import run_operations
 from weft.cli.output import print_json
-from weft.cli.run_control import report
+from weft.cli.run_control import print_done
 from weft.cli.store_access import open_run
 from weft.errors import UsageError
 
@@ -49,7 +49,7 @@ async def set_by_hand(run: str, typed: TypedResult, *, url: str | None, app: str
             now = await service.row(row.id)
             print_json({"id": now.id, "status": now.status, "place": typed.place})
             return
-        await report(service, row, f"{row.id}: {typed.place} is set", f"{row.id}: {typed.place} will be set")
+        await print_done(service, row, f"{row.id}: {typed.place} is set", f"{row.id}: {typed.place} will be set")
 
 
 def _read_result(text: str | None) -> object:

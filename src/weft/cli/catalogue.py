@@ -49,7 +49,7 @@ async def print_steps(*, url: str | None, app: str | None, json: bool) -> None:
     if json:
         print_json({"store": known.address, "steps": [_step_document(step, health, origins) for step in steps]})
         return
-    _print(steps, health, origins, known)
+    _print_steps(steps, health, origins, known)
 
 
 def _health(step: StepDef, known: dict[str, Checkup]) -> Checkup:
@@ -60,7 +60,9 @@ def _health(step: StepDef, known: dict[str, Checkup]) -> Checkup:
     return check_scripts(step) if can_be_checked(step) and any(True for _ in step.scripts()) else Checkup()
 
 
-def _print(steps: Sequence[StepDef], health: dict[str, Checkup], origins: dict[str, str], known: KnownSteps) -> None:
+def _print_steps(
+    steps: Sequence[StepDef], health: dict[str, Checkup], origins: dict[str, str], known: KnownSteps
+) -> None:
     out = console()
     if not steps:
         out.print(f"No steps. Store: {store_label(known.address)}. Add some: weft steps register FILE, or --app FILE")

@@ -44,7 +44,7 @@ def check_documents(paths: Sequence[str], *, app: str | None = None, json: bool)
     else:
         out = console()
         for place, checked_graph in checked:
-            _print(out, place, checked_graph)
+            _print_checked_graph(out, place, checked_graph)
     return 0 if all(checked_graph.ok for _, checked_graph in checked) else 1
 
 
@@ -69,9 +69,9 @@ def _check_file(path: str, app: App | None) -> Iterator[tuple[str, Checked]]:
 def _checked_agents(registered: Registrations) -> Iterator[Checked]:
     if "weft.authoring.agents.agent" not in sys.modules:
         return  # the program declares no agents
-    from weft.authoring.agents.check import agent_findings, agents_of
+    from weft.authoring.agents.check import agent_findings, registered_agents
 
-    for agent in agents_of(registered):
+    for agent in registered_agents(registered):
         findings = agent_findings(agent, registered)
         refused = any(finding.severity == "error" for finding in findings)
         yield Checked(agent.name, "refused" if refused else "sound", findings, [])
@@ -88,10 +88,11 @@ def _missing(graph: GraphModel, registered: Registrations) -> list[Finding]:
     return [*found, *policy_findings(graph, rules)]
 
 
-def _print(out: Console, place: str, checked_graph: Checked) -> None:
-    size = f"  {pluralize(checked_graph.nodes, 'node')}" if checked_graph.nodes else ""
+def _print_checked_graph(out: Console, place: str, checked_graph: Checked) -> None:
+    size = pluralize(checked_graph.nodes, "node") if checked_graph.nodes else ""
     outcome = SafeText(checked_graph.outcome, style=OUTCOMES[checked_graph.outcome])
-    out.print(SafeText.assemble((place, "bold"), f"  {checked_graph.name}{size}  " if size else "  ", outcome))
+    words = [word for word in (checked_graph.name, size) if word]
+    out.print(SafeText.assemble((place, "bold"), "  ", *(f"{word}  " for word in words), outcome))
     for finding, flaw in _pair_with_flaws(checked_graph):
         where = f"{finding.line} " if finding.line else ""
         head = SafeText.assemble("  ", (finding.severity, SEVERITIES[finding.severity]), f"  {where}{finding.path}: ")

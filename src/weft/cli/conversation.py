@@ -29,28 +29,30 @@ async def print_conversation(run: str, *, url: str | None, app: str | None, json
             _say(out, "system", found.system, "dim")
         _say(out, "user", found.prompt, "")
         for turn in found.turns:
-            _print_turn(out, turn)
+            _print_turn(out, row.id, turn)
 
 
-def _print_turn(out: Console, turn: TurnView) -> None:
+def _print_turn(out: Console, run: str, turn: TurnView) -> None:
     out.print()
     by = f"{turn.alias} ({turn.model})" if turn.model and turn.model != turn.alias else turn.alias
     tokens = f", {turn.input_tokens:,} + {turn.output_tokens:,} tokens" if turn.input_tokens else ""
     out.print(SafeText(f"turn {turn.number}  {by or 'asking the model'}{tokens}", style="dim"))
+    for passed in turn.passed_models:
+        out.print(SafeText(f"  {passed}", style="yellow"))
     if turn.text:
         _say(out, "agent", turn.text, "")
     for call in turn.calls:
-        _print_call(out, call)
+        _print_call(out, run, call)
 
 
-def _print_call(out: Console, call: CallView) -> None:
+def _print_call(out: Console, run: str, call: CallView) -> None:
     out.print(SafeText(f"  {call.tool}({_short(call.arguments)})", style="cyan"))
     if call.approved is not None:
         word = "approved" if call.approved else "refused"
         why = f": {call.reason}" if call.reason else ""
         out.print(SafeText(f"    {word} by {', '.join(call.by) or 'nobody in time'}{why}", style="yellow"))
     elif call.status == "asked":
-        out.print(SafeText("    waits for a person: weft approvals", style="yellow"))
+        out.print(SafeText(f"    waits for a person: weft decide {run}:{call.approval} approve|reject", style="yellow"))
     if call.child:
         out.print(SafeText(f"    run {call.child}", style="dim"))
     if call.result:

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from weft.cli.messages import say
 from weft.cli.operations import run_operations
-from weft.cli.output import SafeText, console, document, failure_text, iso, moment, print_json, print_table, value
+from weft.cli.output import (
+    SafeText,
+    console,
+    failure_text,
+    iso_time,
+    print_json,
+    print_table,
+    recorded_document,
+    time_text,
+    value_text,
+)
 from weft.cli.store_access import open_run, open_service, store_label, url_of
 from weft.errors import UsageError
 from weft.observe.dead_letters import all_dead_letters
-from weft.stores import shown_url
+from weft.stores import url_without_password
 
 
 async def print_dead_letters(run: str | None, *, url: str | None, app: str | None, json: bool) -> None:
@@ -23,14 +33,14 @@ async def print_dead_letters(run: str | None, *, url: str | None, app: str | Non
                     "run": item.row.id,
                     "workflow": item.row.workflow,
                     "node": item.letter.node,
-                    "at": iso(item.letter.at),
-                    "input": document(bytes(item.letter.input)),
+                    "at": iso_time(item.letter.at),
+                    "input": recorded_document(bytes(item.letter.input)),
                     "error": {"type": item.letter.failure.type, "message": item.letter.failure.message},
                     "attempts": item.letter.failure.attempts,
                 }
                 for item in letters
             ]
-            print_json({"store": shown_url(address), "letters": listed})
+            print_json({"store": url_without_password(address), "letters": listed})
             return
         out = console()
         if not letters:
@@ -40,8 +50,8 @@ async def print_dead_letters(run: str | None, *, url: str | None, app: str | Non
             (
                 item.id,
                 item.letter.node,
-                moment(item.letter.at),
-                value(bytes(item.letter.input)),
+                time_text(item.letter.at),
+                value_text(bytes(item.letter.input)),
                 failure_text(item.letter.failure),
             )
             for item in letters

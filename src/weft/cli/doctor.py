@@ -9,7 +9,7 @@ from weft.cli.checkup import DoctorLine, fail
 from weft.cli.machine_checks import check_extras, check_packages, check_port, check_python, check_settings, check_web
 from weft.cli.output import SafeText, console, print_json
 from weft.cli.store_access import is_server, url_of
-from weft.cli.store_checks import check_server, check_store
+from weft.cli.store_checks import check_redis_server, check_store
 from weft.core.plurals import pluralize
 from weft.errors import WeftError
 
@@ -47,7 +47,7 @@ def _findings(port: int, url: str | None, app: str | None) -> Iterator[DoctorLin
         return
     yield from _guarded("extras", lambda: check_extras(address))
     if is_server(address):
-        yield from _guarded("server", lambda: asyncio.run(check_server(address)))
+        yield from _guarded("server", lambda: asyncio.run(check_redis_server(address)))
         return
     yield from _guarded("web UI", check_web)
     yield from _guarded("port", lambda: check_port(port))

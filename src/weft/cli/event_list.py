@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from weft.cli.output import SafeText, console, failure_text, iso, moment
+from weft.cli.output import SafeText, console, failure_text, iso_time, time_text
 from weft.cli.store_access import open_run
 from weft.core import values
 from weft.core.escapes import escape_json
@@ -49,7 +49,7 @@ def event_document(event: EventPart, location: str) -> dict[str, Any]:
     return {
         "seq": event.seq,
         "part": event.part,
-        "at": iso(event.at),
+        "at": iso_time(event.at),
         "kind": kind,
         "location": location or None,
         "data": data,
@@ -62,7 +62,7 @@ def _event_line(stored: EventPart, location: str) -> SafeText:
     colour = COLOURS.get(kind.rpartition("_")[2], "")
     details = [f"{name}={_short(name, part)}" for name, part in data.items() if name not in _OMITTED]
     return SafeText.assemble(
-        (f"{_event_number(stored):>7}  {moment(stored.at)}  ", "dim"),
+        (f"{_event_number(stored):>7}  {time_text(stored.at)}  ", "dim"),
         (f"{kind:<17}", colour),
         f"  {location}" if location else "",
         ("  " + " ".join(details) if details else "", "dim"),
@@ -75,7 +75,7 @@ def _event_number(event: EventPart) -> str:
 
 def _short(name: str, part: Any) -> str:
     if name in _MOMENTS:
-        return moment(part) if part else "never"
+        return time_text(part) if part else "never"
     if name == "failure":
         return failure_text(msgspec.convert(part, Failure))
     return part if isinstance(part, str) and part.isprintable() and len(part) <= 60 else values.preview_text(part)

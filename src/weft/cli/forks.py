@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.cli.arguments import pairs
+from weft.cli.arguments import split_pairs
 from weft.cli.login import login
 from weft.cli.messages import say
 from weft.cli.operations import remote_of, run_operations
@@ -18,10 +18,10 @@ from weft.runtime.typed_words import parse_word
 
 def read_order(*, at: str | None, visit: str | None, **typed: Any) -> ForkOrder:
     """Return the order that was typed. Raises UsageError."""
-    typed["input"] = pairs(typed["input"] or ())
+    typed["input"] = split_pairs(typed["input"] or ())
     typed["words"] = list(typed["input"])
     for name in ("set", "state", "given"):
-        typed[name] = {key: parse_word(text) for key, text in pairs(typed[name] or ()).items()}
+        typed[name] = {key: parse_word(text) for key, text in split_pairs(typed[name] or ()).items()}
     for name in ("before", "after", "to"):
         typed[name] = typed[name] or ""
     typed["approved"] = typed["approved"] or ()

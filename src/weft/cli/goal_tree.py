@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from weft.cli.output import STYLES, SafeText, value
-from weft.cli.tree import GLYPHS, Row, outcome, took_text
+from weft.cli.output import STYLES, SafeText, value_text
+from weft.cli.tree import GLYPHS, Row, outcome_text, took_text
 from weft.observe.history import History, Operation
 from weft.observe.plan_tree import PlanLine, PlanTree
 
@@ -50,7 +50,7 @@ def _row(line: PlanLine, operation: Operation | None, run_id: str, now: int) -> 
     kind = ""
     if operation.what not in ("", line.step):
         kind = f"  {operation.what if operation.kind == 'step' else operation.kind}"
-    result = outcome(operation, run_id)
+    result = outcome_text(operation, run_id)
     if operation.status == "open" and line.fan_out:
         result = SafeText(f"{line.items_over:,} of {line.items:,} items, {line.items_active:,} under way", style="cyan")
     name = SafeText.assemble(indent, glyph, line.step, (kind, "dim"))
@@ -63,7 +63,7 @@ def _facts_table(tree: PlanTree) -> Table:
         table.add_column(no_wrap=True, overflow="ellipsis")
     for fact in tree.facts:
         provider = SafeText(fact.provider or "given", style="dim")
-        table.add_row(SafeText(f"  {fact.name}"), SafeText(value(fact.value)), provider)
+        table.add_row(SafeText(f"  {fact.name}"), SafeText(value_text(fact.value)), provider)
     more = tree.facts_total - len(tree.facts)
     if more:
         table.add_row(SafeText(f"  … {more:,} more", style="dim"), SafeText(), SafeText())

@@ -9,7 +9,7 @@ import msgspec
 
 from weft.cli.messages import say
 from weft.cli.operations import installation_operations
-from weft.cli.output import console, iso, moment, print_json, print_table
+from weft.cli.output import console, iso_time, print_json, print_table, time_text
 from weft.cli.store_access import open_service, store_exists, store_label, url_of
 from weft.core.durations import duration_ms
 from weft.core.ids import Millis
@@ -37,7 +37,7 @@ async def create_key(request: NewKey, *, expires: str, url: str | None, app: str
             print_json({"key": text, **_key_document(key, now)})
         else:
             print(text, flush=True)
-        validity = f"valid until {moment(until)}" if until is not None else "valid until it is revoked"
+        validity = f"valid until {time_text(until)}" if until is not None else "valid until it is revoked"
         say(f"this is shown once: key {key.id} of {key.name}, with scopes {', '.join(key.scopes)}, {validity}")
         if was_open:
             say("the API of this store is closed from now on: every request needs a key")
@@ -87,10 +87,10 @@ async def _find_key(service: RunService, text: str) -> ApiKey:
 
 def _state(key: ApiKey, now: Millis) -> str:
     if key.revoked_at is not None:
-        return f"revoked {moment(key.revoked_at)}"
+        return f"revoked {time_text(key.revoked_at)}"
     if key.expires_at is None:
         return "good"
-    return f"good until {moment(key.expires_at)}" if key.expires_at > now else f"expired {moment(key.expires_at)}"
+    return f"good until {time_text(key.expires_at)}" if key.expires_at > now else f"expired {time_text(key.expires_at)}"
 
 
 def _key_document(key: ApiKey, now: Millis) -> dict[str, Any]:
@@ -100,8 +100,8 @@ def _key_document(key: ApiKey, now: Millis) -> dict[str, Any]:
         "tenant": key.tenant,
         "scopes": key.scopes,
         "groups": key.groups,
-        "created_at": iso(key.created_at),
-        "expires_at": iso(key.expires_at),
-        "revoked_at": iso(key.revoked_at),
+        "created_at": iso_time(key.created_at),
+        "expires_at": iso_time(key.expires_at),
+        "revoked_at": iso_time(key.revoked_at),
         "good": key.revoked_at is None and (key.expires_at is None or key.expires_at > now),
     }

@@ -20,7 +20,7 @@ from weft.errors import UsageError
 from weft.observe.live_check import NEXT, LiveReport, OpenRuns
 from weft.observe.live_finding import HARMLESS
 from weft.settings import project_text
-from weft.stores import shown_url
+from weft.stores import url_without_password
 
 
 class TypedCheck(msgspec.Struct, frozen=True):
@@ -49,25 +49,27 @@ async def check_open_runs(typed: TypedCheck, *, url: str | None, app: str | None
     loaded = load_app(targets[0], "weft check")
     address = url_of(url, targets[0], loaded)
     async with open_service(address) as service:
-        change, query = change_to_try(_change(typed.to), typed.query(service.clock.now_ms()), replan=typed.replan)
+        change, query = change_to_try(_read_change(typed.to), typed.query(service.clock.now_ms()), replan=typed.replan)
         report = await check_runs(
             loaded.app.catalogue(), service, query, change=change, tolerant=loaded.app.is_tolerant
         )
         if typed.save is not None:
             report = await save_groups(service, report, Path(typed.save))
     if json:
-        print_json({"store": shown_url(address), "ok": report.ok, **msgspec.structs.asdict(report), "note": NEXT})
+        print_json(
+            {"store": url_without_password(address), "ok": report.ok, **msgspec.structs.asdict(report), "note": NEXT}
+        )
     else:
-        _print(report, address)
+        _print_live_report(report, address)
     return not report.ok
 
 
-def _change(to: str | None) -> str | Mapping[str, Any] | None:
+def _read_change(to: str | None) -> str | Mapping[str, Any] | None:
     """Return what was typed after ``--to``: a version, or the content of a file. Raises BadPatch."""
     return read_patch(to) if to is not None and Path(to).is_file() else to
 
 
-def _print(report: LiveReport, address: str) -> None:
+def _print_live_report(report: LiveReport, address: str) -> None:
     out = console()
     left_out = f", {report.left_out:,} alike left out" if report.left_out else ""
     out.print(f"{pluralize(report.checked, 'open run')} checked{left_out}. Store: {store_label(address)}.")
@@ -92,7 +94,8 @@ def _print(report: LiveReport, address: str) -> None:
         examples.setdefault(one.message, []).append(one.example)
     for message, runs in examples.items():
         if message:
-            out.print(SafeText(f"{', '.join(runs)}: {message}"))
+            is_named = message.startswith(f"{runs[0]} ")
+            out.print(SafeText(message if is_named else f"{', '.join(runs)}: {message}"))
     for one in report.groups:
         if one.file:
             out.print(SafeText(f"{one.example} is in {one.file}"))

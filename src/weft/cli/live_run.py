@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 
 from weft.authoring.notices import Notices
-from weft.cli.output import SafeText, age
+from weft.cli.output import SafeText, age_text
 from weft.core.ids import RunUid
 from weft.core.machine import Machine
 from weft.observe.diagnosis import PendingWait
@@ -76,12 +76,12 @@ async def _live_line(service: RunService, uid: RunUid) -> str:
         # The run is not in this process, so read the store.
         row = await service.store.directory.row(uid)
         return f"{row.id} {row.status}: {(await explain(service, row)).summary}" if row is not None else ""
-    what = summary(actor.machine, service.clock.now_ms())
+    what = progress_text(actor.machine, service.clock.now_ms())
     status = actor.machine.state.status.replace("_", " ")
     return f"{actor.id} {status}: {what}" if what else f"{actor.id} {status}"
 
 
-def summary(machine: Machine, now: int) -> str:
+def progress_text(machine: Machine, now: int) -> str:
     """Describe in one line what a run does: "pages 142 of 500; charge, attempt 2 of 4 after OSError: down"."""
     return "; ".join([*map(str, progress_of(machine)[:PARTS_MAX]), *_wait_texts(waits_of(machine, now), now)])
 
@@ -103,4 +103,4 @@ def _task(wait: PendingWait, now: int) -> str:
     if wait.failure is not None:
         what = wait.failure.message.partition("\n")[0][:80]
         attempts = f", attempt {wait.attempt} of {wait.attempts_max} after {wait.failure.type}: {what}"
-    return f"{wait.step}{attempts}, {age(now - int(wait.since.timestamp() * 1000))}"
+    return f"{wait.step}{attempts}, {age_text(now - int(wait.since.timestamp() * 1000))}"

@@ -9,7 +9,7 @@ import msgspec
 
 from weft.cli.messages import say
 from weft.cli.operations import installation_operations
-from weft.cli.output import iso, print_json
+from weft.cli.output import iso_time, print_json
 from weft.cli.store_access import open_service
 from weft.core.plurals import pluralize
 from weft.ports.wals import Loss
@@ -24,7 +24,7 @@ def loss_lines(losses: Sequence[Loss]) -> list[str]:
 
 def loss_document(loss: Loss) -> dict[str, Any]:
     """Return a loss as JSON shows it."""
-    return {**msgspec.structs.asdict(loss), "at": iso(loss.at), "text": loss_sentence(loss)}
+    return {**msgspec.structs.asdict(loss), "at": iso_time(loss.at), "text": loss_sentence(loss)}
 
 
 async def acknowledge(*, url: str | None, app: str | None, json: bool) -> None:

@@ -6,7 +6,7 @@ import sys
 from textwrap import indent
 
 from weft.core.escapes import escape_controls
-from weft.errors import BadPatch, PatchRefused, RunFailed, WeftError
+from weft.errors import BadPatch, NotFound, PatchRefused, RunFailed, WeftError
 
 
 def say(text: str, *more: str) -> None:
@@ -24,4 +24,6 @@ def print_error(error: WeftError) -> None:
     if isinstance(error, RunFailed) and error.failure.traceback:
         print(indent(escape_controls(error.failure.traceback), "  "), file=sys.stderr)
     also = [f"also: {one.message}" for one in error.findings[1:]] if isinstance(error, BadPatch | PatchRefused) else []
-    say(error.message, *also, error.hint, f"More: weft help {error.code}" if error.code in PAGES else "")
+    store = error.context.get("store") if isinstance(error, NotFound) else None
+    text = f"{error.message.removesuffix('.')} in {store}." if store else error.message
+    say(text, *also, error.hint, f"More: weft help {error.code}" if error.code in PAGES else "")

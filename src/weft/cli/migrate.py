@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weft.cli.messages import say
-from weft.cli.store_access import file_of, open_service, refuse_server, store_exists, store_label, url_of
+from weft.cli.store_access import open_service, refuse_server, sqlite_file, store_exists, store_label, url_of
 from weft.errors import UsageError
 from weft.extras import require
 
@@ -36,7 +36,7 @@ async def pending_migrations(address: str) -> list[tuple[str, str]]:
         # Imported here, because it imports the SQLite library.
         from weft.stores.sqlite.schema import pending_migrations as pending_in_sqlite
 
-        path = file_of(address) if store_exists(address) else None
+        path = sqlite_file(address) if store_exists(address) else None
         return [(f"{file.stem}.sql", file.read_text("utf-8")) for file in pending_in_sqlite(path)]
     if not address.startswith(("postgresql://", "postgres://")):
         raise UsageError(f"{address} has no schema.", hint="Name a store: --url postgresql://user@host/database")
@@ -51,7 +51,7 @@ async def missing_tables(address: str) -> list[str]:
     if address.startswith("sqlite:"):
         from weft.stores.sqlite.schema import missing_tables as missing_in_sqlite
 
-        return missing_in_sqlite(file_of(address))
+        return missing_in_sqlite(sqlite_file(address))
     from weft.stores.postgres.schema import missing_tables as missing_in_postgres
 
     return [*await missing_in_postgres(address)]

@@ -12,10 +12,10 @@ import typer
 from weft.agents.models.aliases import ModelAlias, ModelAliases
 from weft.agents.models.ports import ModelPorts
 from weft.cli.app_file import load_app
-from weft.cli.output import console, iso, print_json, print_table
+from weft.cli.output import console, iso_time, print_json, print_table
 from weft.cli.store_access import open_service, store_exists, store_label, url_of
 from weft.errors import UsageError, WeftError
-from weft.observe.models import ModelView, read_models, view_of
+from weft.observe.models import ModelView, model_view, read_models
 from weft.ports.models import ModelMessage, ModelRequest, TextPart
 from weft.runtime.clock import SystemClock
 from weft.settings import project_text
@@ -38,7 +38,7 @@ class Pong(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
-async def act(words: Sequence[str], *, url: str | None, app: str | None, json: bool) -> None:
+async def act_on_models(words: Sequence[str], *, url: str | None, app: str | None, json: bool) -> None:
     """Do what the words say. Raises UsageError."""
     verb, names = (words[0], words[1:]) if words else ("list", [])
     if verb == "ping":
@@ -59,7 +59,7 @@ async def _list(url: str | None, app: str | None, *, json: bool) -> None:
     own = aliases.all() if aliases is not None else []
     address = url_of(url, app)
     if address.startswith("memory:") or not store_exists(address):
-        found = [view_of(alias) for alias in own]
+        found = [model_view(alias) for alias in own]
     else:
         async with open_service(address) as service:
             found = await read_models(service.store.hosts, service.store.memos, service.clock.now_ms(), own)
@@ -80,13 +80,13 @@ async def _list(url: str | None, app: str | None, *, json: bool) -> None:
 def _model_line(view: ModelView) -> tuple[str, ...]:
     prices = view.prices
     price = "" if prices is None else f"{prices['input']} / {prices['output']} {prices['currency']}"
-    held = f"held until {iso(view.held_until)}" if view.held_until is not None else ""
+    held = f"held until {iso_time(view.held_until)}" if view.held_until is not None else ""
     return view.name, view.model, view.url, view.api, price, ", ".join(view.fallback), str(view.hosts), held
 
 
 def _model_document(view: ModelView) -> dict[str, Any]:
     document: dict[str, Any] = msgspec.to_builtins(view)
-    return document | {"held_until": iso(view.held_until) if view.held_until is not None else None}
+    return document | {"held_until": iso_time(view.held_until) if view.held_until is not None else None}
 
 
 async def _ping(aliases: ModelAliases | None, names: Sequence[str], *, json: bool) -> None:

@@ -25,6 +25,6 @@ def models(
     """List language models, or see whether they answer."""
     import asyncio
 
-    from weft.cli.models import act
+    from weft.cli.models import act_on_models
 
-    asyncio.run(act(words or [], url=url, app=app, json=json))
+    asyncio.run(act_on_models(words or [], url=url, app=app, json=json))

@@ -96,19 +96,19 @@ def status_text(status: str) -> SafeText:
     return SafeText(status.replace("_", " "), style=STYLES.get(status, ""))
 
 
-def iso(ms: int | None) -> str | None:
+def iso_time(ms: int | None) -> str | None:
     """Format a time for programs, in UTC."""
     return None if not ms else datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
-def moment(ms: int) -> str:
+def time_text(ms: int) -> str:
     """Format a time for people, with the date unless it is today."""
     when = datetime.fromtimestamp(ms / 1000).astimezone()
     today = datetime.now().astimezone().date() == when.date()
     return f"{when:%H:%M:%S}" if today else f"{when:%Y-%m-%d %H:%M:%S}"
 
 
-def age(ms: int) -> str:
+def age_text(ms: int) -> str:
     """Format a duration in at most two units: "3d4h", "12m", "5s"."""
     ms = max(0, ms)
     if ms >= 3_600_000:
@@ -121,7 +121,7 @@ def took(ms: int) -> str:
     return format_ms(ms) if ms < 10_000 else format_ms(ms - ms % 1_000)
 
 
-def value(raw: bytes, *, chars_max: int = 70) -> str:
+def value_text(raw: bytes, *, chars_max: int = 70) -> str:
     """Return the shortened text of a recorded value."""
     if values.is_ref(raw):
         return f"({values.parse_ref(raw).size:,} bytes)"
@@ -129,13 +129,13 @@ def value(raw: bytes, *, chars_max: int = 70) -> str:
     return text if len(text) <= chars_max else f"{text[: chars_max - 1]}…"
 
 
-def pretty(raw: bytes) -> str:
+def pretty_result(raw: bytes) -> str:
     """Format a result for people: text unchanged, and everything else as indented JSON."""
     decoded = msgspec.json.decode(raw)
     return decoded if isinstance(decoded, str) else msgspec.json.format(raw, indent=2).decode()
 
 
-def document(raw: bytes) -> Any:
+def recorded_document(raw: bytes) -> Any:
     """Return a recorded value for programs. A value that is stored outside the log is returned as its reference."""
     return msgspec.json.decode(raw if values.is_ref(raw) else values.unseal(raw))
 
@@ -160,9 +160,9 @@ def run_document(row: RunRow) -> dict[str, Any]:
         "workflow": row.workflow,
         "version": row.version,
         "status": row.status,
-        "created_at": iso(row.created_at),
-        "updated_at": iso(row.updated_at),
-        "ended_at": iso(row.ended_at),
+        "created_at": iso_time(row.created_at),
+        "updated_at": iso_time(row.updated_at),
+        "ended_at": iso_time(row.ended_at),
         "attributes": dict(row.attributes),
         "hosted": row.owner is not None,
         "fault": row.fault,

@@ -137,7 +137,7 @@ async def print_versions(run: str, *, url: str | None, app: str | None, json: bo
             one.version[:16],
             f"{one.at.astimezone():%Y-%m-%d %H:%M:%S}",
             one.by,
-            _taken_back(one.undoes, undone) or (f"retried from {one.retried}" if one.retried else ""),
+            _what_it_undoes(one.undoes, undone) or (f"retried from {one.retried}" if one.retried else ""),
             one.reason,
         )
         for one in found
@@ -150,7 +150,7 @@ async def print_versions(run: str, *, url: str | None, app: str | None, json: bo
             print_changes(out, value_lines(one.diff))
 
 
-def _taken_back(rev: int, undone: Mapping[int, int]) -> str:
+def _what_it_undoes(rev: int, undone: Mapping[int, int]) -> str:
     """Return which patch a version undoes or, if that was an undo itself, which patch it makes again."""
     verb, patch = "", rev
     while rev:
@@ -160,6 +160,9 @@ def _taken_back(rev: int, undone: Mapping[int, int]) -> str:
 
 def _print_plan(plan: PatchPlan) -> None:
     out = console()
+    if plan.unchanged and not plan.asked:
+        out.print(lines(f"{plan.run} is already as this patch would leave it, so nothing was changed"))
+        return
     asked = "asks for a review of its patch" if plan.review else "waits to be patched"
     done = "patched" if plan.applied else "would be patched" if plan.ok else "cannot be patched"
     done = asked if plan.asked else "has the patch and has not applied it yet" if plan.accepted else done

@@ -15,7 +15,7 @@ from weft.authoring.registrar import Registrar
 from weft.cli.app_file import LoadedApp, load_app
 from weft.cli.messages import say
 from weft.cli.operations import remote_of
-from weft.cli.output import SafeText, age, console, iso, lines, print_json, with_full_stop
+from weft.cli.output import SafeText, age_text, console, iso_time, lines, print_json, with_full_stop
 from weft.cli.store_access import open_service, store_exists, store_label, url_of
 from weft.core.plurals import pluralize
 from weft.errors import UnknownStep, UsageError
@@ -24,6 +24,7 @@ from weft.ports.memos import Memo
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.host_steps import steps_of_hosts
 from weft.runtime.memo_lookup import find_reusable
+from weft.runtime.offered_versions import check_graph_name
 from weft.runtime.programs import StoredGraph, graph_definition, store_definition
 from weft.runtime.service import RunService
 from weft.runtime.typed_words import parse_word
@@ -124,7 +125,7 @@ async def print_plan(
         elif plan_format.json:
             print_json({"store": known.address, **_plan_document(plan, reuse)})
         else:
-            _print(plan, reuse, known)
+            _print_plan(plan, reuse, known)
     return 1 if plan.required else 0
 
 
@@ -137,7 +138,7 @@ def _planned(known: KnownSteps, goals: Sequence[str], given: Sequence[str]) -> P
         raise UnknownStep(error.message, hint=f"{with_full_stop(error.hint)} {WITHOUT_APP}") from error
 
 
-def _print(plan: Plan, reuse: dict[str, Memo], known: KnownSteps) -> None:
+def _print_plan(plan: Plan, reuse: dict[str, Memo], known: KnownSteps) -> None:
     out = console()
     out.print(lines(str(plan)))
     if reuse and known.service is not None:
@@ -145,7 +146,7 @@ def _print(plan: Plan, reuse: dict[str, Memo], known: KnownSteps) -> None:
         out.print()
         out.print(SafeText("answered from the cache:", style="dim"))
         for step, memo in reuse.items():
-            out.print(SafeText(f"  {step}: as in {memo.run}, {age(now - memo.at)} ago"))
+            out.print(SafeText(f"  {step}: as in {memo.run}, {age_text(now - memo.at)} ago"))
     out.print(lines(f"\nSteps of {_origin(known)}", style="dim"))
 
 
@@ -162,7 +163,7 @@ def _plan_document(plan: Plan, reuse: dict[str, Memo]) -> dict[str, Any]:
     body = msgspec.to_builtins(plan.plan)
     for name in ("steps", "required", "conditional", "missing", "excluded", "facts", "given"):
         body.setdefault(name, [] if name in ("required", "conditional", "given") else {})
-    body["reuse"] = {step: {"run": memo.run, "at": iso(memo.at)} for step, memo in reuse.items()}
+    body["reuse"] = {step: {"run": memo.run, "at": iso_time(memo.at)} for step, memo in reuse.items()}
     return dict(body)
 
 
@@ -179,6 +180,8 @@ async def _freeze(plan: Plan, name: str, known: KnownSteps, given: Sequence[str]
         frozen = await RemoteInstallationOperations(remote).freeze(plan.goals, given, name)
         say(f"{name} is stored as a graph, version {frozen.version}: {pluralize(frozen.nodes, 'node')}")
         return
+    registered = known.group.registered.newest(name)
+    await check_graph_name(known.service, name, style=registered.style if registered is not None else "")
     loaded = plan.freeze(name).load()
     definition = graph_definition(StoredGraph(loaded.source, loaded.graph), now=known.service.clock.now_ms())
     await store_definition(known.service.store.definitions, definition)

@@ -37,7 +37,7 @@ class PolicyRequest(msgspec.Struct, frozen=True, kw_only=True):
     args: str | None = None
 
 
-async def act(request: PolicyRequest, *, url: str | None, app: str | None, json: bool) -> int:
+async def act_on_policy(request: PolicyRequest, *, url: str | None, app: str | None, json: bool) -> int:
     """Carry out a command. Returns the exit code: 1 if something was tested that is denied.
 
     Raises UsageError, BadPolicy, NotFound, Refused.

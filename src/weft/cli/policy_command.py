@@ -37,9 +37,9 @@ def policy(
     """Show what is permitted, set it, or test what it says."""
     import asyncio
 
-    from weft.cli.policy import PolicyRequest, act
+    from weft.cli.policy import PolicyRequest, act_on_policy
 
     request = PolicyRequest(words=words or [], history=history, reason=reason, by=by, who=who or [], args=args)
-    code = asyncio.run(act(request, url=url, app=app, json=json))
+    code = asyncio.run(act_on_policy(request, url=url, app=app, json=json))
     if code:
         raise typer.Exit(code)

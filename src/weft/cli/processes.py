@@ -173,7 +173,7 @@ class Supervisor:
             reports += await asyncio.gather(*(self._start(number) for number in range(2, self._count + 1)))
             if not self._stopping.is_set():
                 ready(reports[0].lines)
-            keepers += [loop.create_task(self._keep(number)) for number in range(1, self._count + 1)]
+            keepers += [loop.create_task(self._keep_running(number)) for number in range(1, self._count + 1)]
             await self._stopping.wait()
             stopping()
             await asyncio.gather(*keepers)
@@ -222,7 +222,7 @@ class Supervisor:
             else Unavailable(f"Process {number} ended with {how} while it started.")
         )
 
-    async def _keep(self, number: int) -> None:
+    async def _keep_running(self, number: int) -> None:
         """Restart a process whenever it ends, until all are stopped."""
         loop, pause = asyncio.get_running_loop(), 0.0
         while not self._stopping.is_set():

@@ -8,11 +8,20 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
-from weft.cli.arguments import pairs
+from weft.cli.arguments import split_pairs
 from weft.cli.login import login
 from weft.cli.messages import say
-from weft.cli.output import age, console, document, iso, moment, pretty, print_json, print_table
-from weft.cli.run_control import report, run_handle
+from weft.cli.output import (
+    age_text,
+    console,
+    iso_time,
+    pretty_result,
+    print_json,
+    print_table,
+    recorded_document,
+    time_text,
+)
+from weft.cli.run_control import print_done, run_handle
 from weft.cli.store_access import open_service, store_exists, store_label, url_of
 from weft.core.escapes import escape_line
 from weft.core.ids import RunId
@@ -62,8 +71,8 @@ def _print_all(out: Console, found: Sequence[OpenQuestion], address: str) -> Non
         (
             item.id,
             item.question.title,
-            age(now - item.question.since),
-            moment(item.question.due) if item.question.due else "",
+            age_text(now - item.question.since),
+            time_text(item.question.due) if item.question.due else "",
             ", ".join(item.asked),
         )
         for item in found
@@ -96,10 +105,10 @@ async def _print_one(service: RunService, item: OpenQuestion, *, json: bool) -> 
         "of": escape_line(", ".join(item.asked)) or "anybody",
         "needs": f"approvals: {question.quorum}" + (", not by the starter of the run" if question.four_eyes else ""),
         "approved by": escape_line(", ".join(question.approvals)),
-        "due": f"{moment(question.due)}, then {question.on_timeout}" if question.due else "",
+        "due": f"{time_text(question.due)}, then {question.on_timeout}" if question.due else "",
         "digest": item.digest,
-        "about": pretty(about) if about != b"null" else "",
-        "form": pretty(msgspec.json.encode(question.form)) if question.form is not None else "",
+        "about": pretty_result(about) if about != b"null" else "",
+        "form": pretty_result(msgspec.json.encode(question.form)) if question.form is not None else "",
     }
     for name, text in lines.items():
         if text:
@@ -115,15 +124,15 @@ def _question_document(item: OpenQuestion) -> dict[str, Any]:
         "location": item.place,
         "workflow": item.row.workflow,
         "title": question.title,
-        "since": iso(question.since),
-        "due": iso(question.due),
+        "since": iso_time(question.since),
+        "due": iso_time(question.due),
         "of": item.asked,
         "quorum": question.quorum,
         "four_eyes": question.four_eyes,
         "escalated": question.escalated,
         "approvals": question.approvals,
         "form": question.form,
-        "about": document(bytes(question.about)),
+        "about": recorded_document(bytes(question.about)),
         "digest": item.digest,
     }
 
@@ -140,11 +149,11 @@ async def answer_question(question: str, given: TypedAnswer, *, url: str | None,
         # With the current digest, the answer is refused if the question changes in the meantime.
         digest = given.digest or (asked.digest if asked is not None else "")
         by = _answering_as(service, given.by)
-        form = form_of(given.form, schema) if given.form else None
+        form = read_form_option(given.form, schema) if given.form else None
         handle = run_handle(service, row)
         await handle.decide(location, approved=given.approved, by=by, reason=given.reason, form=form, digest=digest)
         done = "approved" if given.approved else "rejected"
-        await report(service, row, f"{done} {row.id}:{location}{f' as {by}' if by else ''}", "the answer is kept")
+        await print_done(service, row, f"{done} {row.id}:{location}{f' as {by}' if by else ''}", "the answer is kept")
 
 
 def _answering_as(service: RunService, given: str | None) -> str:
@@ -181,14 +190,14 @@ def _only_place(row: RunRow, questions: Sequence[OpenQuestion]) -> str:
     )
 
 
-def form_of(words: Sequence[str], schema: dict[str, Any] | None) -> Any:
+def read_form_option(words: Sequence[str], schema: dict[str, Any] | None) -> Any:
     """Read ``--form``: one JSON value, or fields as ``KEY=VALUE``. Raises UsageError."""
     if len(words) == 1 and "=" not in words[0].partition('"')[0]:
         try:
             return msgspec.json.decode(words[0])
         except msgspec.DecodeError as error:
             raise UsageError(f"{words[0]!r} is neither JSON nor KEY=VALUE.", hint="--form carrier=dhl") from error
-    return {key: _field(key, text, schema or {}) for key, text in pairs(words).items()}
+    return {key: _field(key, text, schema or {}) for key, text in split_pairs(words).items()}
 
 
 def _field(key: str, text: str, schema: dict[str, Any]) -> Any:

@@ -13,9 +13,9 @@ from weft.cli.store_access import open_service, store_label, url_of
 from weft.core.durations import format_ms, parse_rate
 from weft.core.plurals import pluralize
 from weft.errors import BadDuration, UsageError
-from weft.observe.limit_views import LimitView, read_limits
+from weft.observe.limit_views import LimitView, read_limit_views
 from weft.ports.tasks import KeyLimit, QueueLimits, QueueRow
-from weft.stores import shown_url
+from weft.stores import url_without_password
 
 KEYS_SHOWN = 20
 
@@ -50,10 +50,12 @@ async def print_queues(name: str | None, *, url: str | None, app: str | None, js
     address = url_of(url, app)
     async with open_service(address) as service:
         queues = [row for row in await service.store.tasks.queues() if name in {None, row.queue}]
-        limits = await read_limits(service.store.tasks) if name is None else []
+        limits = await read_limit_views(service.store.tasks) if name is None else []
     if json:
         limited = {"limits": [_limit_document(view) for view in limits]} if name is None else {}
-        print_json({"store": shown_url(address), "queues": [_queue_document(row) for row in queues], **limited})
+        print_json(
+            {"store": url_without_password(address), "queues": [_queue_document(row) for row in queues], **limited}
+        )
         return
     out = console()
     if not queues and not limits:

@@ -18,7 +18,7 @@ from weft.runtime.bundles.tree_archive import TreeArchive
 from weft.runtime.deletion import DeletionService, LegalHold
 from weft.runtime.retention import NOT_EXPORTED, Collector, GcOrder
 from weft.runtime.retention_pace import Rest
-from weft.runtime.retention_policy import project_policy, single_policy
+from weft.runtime.retention_policy import project_retention_policy, single_policy
 
 _SHARE = 1
 """``weft gc`` deletes half of the time, and leaves the store to the hosts for the other half."""
@@ -86,7 +86,7 @@ async def collect_garbage(
     json: bool,
 ) -> None:
     """Delete what need not be kept any longer. Raises UsageError if nothing says what that is."""
-    policy = project_policy() if older is None else single_policy(older)
+    policy = project_retention_policy() if older is None else single_policy(older)
     if not policy.is_set:
         raise UsageError(
             "Nothing says how long runs are kept.",

@@ -16,12 +16,12 @@ from weft.authoring.graphs import Graph
 from weft.authoring.runnable import Runnable
 from weft.authoring.workflows import Workflow
 from weft.cli.app_file import LoadedApp, load_app
-from weft.cli.arguments import keep_text, pairs, read_arguments
+from weft.cli.arguments import keep_text, read_arguments, split_pairs
 from weft.cli.live_run import LiveNotices
 from weft.cli.login import login
 from weft.cli.messages import say
 from weft.cli.operations import run_operations
-from weft.cli.output import pretty, print_json
+from weft.cli.output import pretty_result, print_json
 from weft.cli.plan import known_steps
 from weft.cli.run_control import NO_HOST, is_acted_on, say_who
 from weft.cli.store_access import open_service, refuse_server, store_exists, url_of
@@ -30,11 +30,11 @@ from weft.core.escapes import escape_controls
 from weft.core.ids import RunId
 from weft.core.run.questions import STARTED_BY
 from weft.errors import UnknownWorkflow, UsageError
-from weft.observe.goal_views import goal_outputs
+from weft.observe.goal_views import shown_goal_outputs
 from weft.observe.sentences import start_words
 from weft.observe.start_wait import start_wait, starts_at
 from weft.runtime.catalogue_log import CATALOGUE
-from weft.runtime.offered_versions import check_offered_start, unknown_workflow
+from weft.runtime.offered_versions import check_offered_start, warn_if_not_offered
 from weft.runtime.orders import StartOrder, stored_workflow
 from weft.runtime.programs import read_graph
 from weft.runtime.service import RunService
@@ -88,11 +88,11 @@ def run_here(request: RunRequest, *, url: str | None, json: bool) -> None:
         raw = runnable.result.encode(result, what=f"{workflow} returned")
     if isinstance(result, Facts):
         gives = {goal for goal in result.returned if (step := loaded.app.registered.planned_step(goal)) and step.gives}
-        raw = values.encode(goal_outputs(result.result, result.returned, gives), what=f"{workflow} gave")
+        raw = values.encode(shown_goal_outputs(result.result, result.returned, gives), what=f"{workflow} gave")
     if json:
         print_json(values.decode(raw))
     else:
-        print(escape_controls(pretty(raw)) if sys.stdout.isatty() else pretty(raw))
+        print(escape_controls(pretty_result(raw)) if sys.stdout.isatty() else pretty_result(raw))
 
 
 async def start_run(
@@ -120,12 +120,12 @@ async def start_run(
         input=arguments,
         id=id,
         attributes=attributes,
-        words=list(pairs(words)) if loaded is None else (),
+        words=list(split_pairs(words)) if loaded is None else (),
         priority=priority,
     )
     async with open_service(url_of(url, app, loaded), create=True) as service:
         if loaded is None and not is_version_ref(workflow):
-            await check_offered_start(service, workflow, arguments)
+            await check_offered_start(service, workflow, arguments, order.words)
         catalogue = loaded.app.catalogue() if loaded is not None else None
         await _print_started(service, RunId(await run_operations(service).start(order, catalogue)))
 
@@ -140,7 +140,7 @@ async def _print_started(service: RunService, run_id: RunId) -> None:
     if wait is not None or later is not None:
         say(f"it waits for {start_words(wait, later)}. More: weft explain {run_id}")
     else:
-        await say_who(service, now, await unknown_workflow(service, now.workflow) or NO_HOST)
+        await say_who(service, now, await warn_if_not_offered(service, now.workflow) or NO_HOST)
 
 
 async def start_goals(
@@ -166,7 +166,7 @@ async def start_goals(
             input=read_arguments(words, source, _fact_reader(app_here) if app_here is not None else keep_text),
             id=id,
             attributes=attributes,
-            words=list(pairs(words)) if app_here is None else (),
+            words=list(split_pairs(words)) if app_here is None else (),
             priority=priority,
         )
         catalogue = app_here.catalogue() if app_here is not None else None

@@ -39,7 +39,7 @@ async def send_message(run: str, name: str, body: str, *, key: str | None, url: 
     async with open_run(run, url, app) as (service, row):
         content = parse_word(sys.stdin.read() if body == "-" else body)
         await run_handle(service, row).send(name, content, key=key)
-        await report(service, row, f'"{name}" delivered to {row.id}', f'"{name}" kept for {row.id}')
+        await print_done(service, row, f'"{name}" delivered to {row.id}', f'"{name}" kept for {row.id}')
 
 
 async def cancel_run(run: str, *, reason: str, force: bool, url: str | None, app: str | None) -> None:
@@ -47,7 +47,7 @@ async def cancel_run(run: str, *, reason: str, force: bool, url: str | None, app
     async with open_run(run, url, app) as (service, row):
         await run_handle(service, row).cancel(reason, force=force, by=login())
         action = "ended without running its code" if force else "asked to stop"
-        await report(service, row, f"{row.id} is {action}", f"{row.id} will be {action}")
+        await print_done(service, row, f"{row.id} is {action}", f"{row.id} will be {action}")
         now = await service.row(row.id)
         if now.status == "cancelled" and now.fault is not None:
             say(NOT_UNDONE)
@@ -62,14 +62,14 @@ async def pause_run(run: str, *, reason: str, url: str | None, app: str | None) 
     """Start no new work in a run until it is resumed."""
     async with open_run(run, url, app) as (service, row):
         await run_handle(service, row).pause(reason, by=login())
-        await report(service, row, f"{row.id} is paused: weft resume {row.id}", f"{row.id} will be paused")
+        await print_done(service, row, f"{row.id} is paused: weft resume {row.id}", f"{row.id} will be paused")
 
 
 async def resume_run(run: str, *, reason: str, url: str | None, app: str | None) -> None:
     """Continue a paused or held run."""
     async with open_run(run, url, app) as (service, row):
         await run_handle(service, row).resume(reason, by=login())
-        await report(service, row, f"{row.id} continues", f"{row.id} will continue")
+        await print_done(service, row, f"{row.id} continues", f"{row.id} will continue")
 
 
 class TypedRetry(NamedTuple):
@@ -89,10 +89,10 @@ async def retry_run(run: str, given: TypedRetry, *, url: str | None, app: str | 
             given.reason, start=place, approved=given.approved, force=given.force, by=login()
         )
         action = f"retried{f' from {place}' if place else ''}"
-        await report(service, row, f"{row.id} is {action}", f"{row.id} will be {action}")
+        await print_done(service, row, f"{row.id} is {action}", f"{row.id} will be {action}")
 
 
-async def report(service: RunService, row: RunRow, done: str, kept: str) -> None:
+async def print_done(service: RunService, row: RunRow, done: str, kept: str) -> None:
     """Print the result of a command: ``done`` if a host acts on it, and otherwise that it is kept for the next host."""
     if await is_acted_on(service, row):
         print(done)

@@ -9,19 +9,19 @@ from typing import Any
 
 import msgspec
 
-from weft.cli.arguments import FILTERS, pairs
+from weft.cli.arguments import FILTERS, split_pairs
 from weft.cli.losses import loss_document, loss_lines
 from weft.cli.messages import say
 from weft.cli.operations import installation_operations
-from weft.cli.output import SafeText, age, console, print_json, print_table, run_document, status_text
+from weft.cli.output import SafeText, age_text, console, print_json, print_table, run_document, status_text
 from weft.cli.redis_status import redis_line, redis_reports, stream_documents, stream_lines
-from weft.cli.store_access import file_of, open_service, store_exists, store_label, url_of
+from weft.cli.store_access import is_server, open_service, sqlite_file, store_exists, store_label, url_of
 from weft.core import values
 from weft.core.durations import duration_ms
 from weft.core.findings import closest
 from weft.core.ids import Millis, RunId
 from weft.errors import BadDuration, UsageError
-from weft.observe.activity import ListedActivity, listed_activity, waits_for
+from weft.observe.activity import ListedActivity, listed_activity, waits_text
 from weft.observe.run_hosts import live_hosts
 from weft.ports.run_query import RunQuery
 from weft.ports.store import IMPORTED, OPEN_STATUSES, OVER_STATUSES, RunRow
@@ -30,11 +30,11 @@ from weft.runtime.bulk_plan import BulkFilter
 from weft.runtime.bundles.importer import STATUS as IMPORTED_STATUS
 from weft.runtime.clock import SystemClock
 from weft.runtime.retention import DAY_MS, growth_sentence
-from weft.runtime.retention_policy import project_policy
+from weft.runtime.retention_policy import project_retention_policy
 from weft.runtime.run.append_extras import FORKED_FROM
 from weft.runtime.service import RunService
 from weft.runtime.typed_words import parse_word
-from weft.stores import shown_url
+from weft.stores import url_without_password
 
 STATUSES = (*OPEN_STATUSES, *OVER_STATUSES)
 FIELDS = ("workflow", "status", "since", "prefix", "parent")
@@ -60,7 +60,7 @@ class TypedRunFilter(msgspec.Struct, frozen=True):
 
     def found(self, now: int) -> BulkFilter:
         """Return the filter, with the fields that ``--where`` names. Raises UsageError."""
-        attributes = pairs(self.where, FILTERS)
+        attributes = split_pairs(self.where, FILTERS)
         fields = {name: text for name in FIELDS if (text := attributes.pop(name, None)) is not None}
         for name in ("workflow", "status", "since"):
             given = getattr(self, name)
@@ -138,10 +138,10 @@ async def print_runs(wanted: TypedRunFilter, *, url: str | None, app: str | None
     if json:
         found = [
             run_document(row)
-            | {"waits_for": waits_for(row, activity) or None, "progress": msgspec.to_builtins(activity.progress)}
+            | {"waits_for": waits_text(row, activity) or None, "progress": msgspec.to_builtins(activity.progress)}
             for row, activity in rows
         ]
-        print_json({"store": shown_url(address), "runs": found, "cursor": cursor})
+        print_json({"store": url_without_password(address), "runs": found, "cursor": cursor})
     elif rows:
         _print_page(rows, now, address, cursor)
     else:
@@ -158,8 +158,8 @@ def _print_page(rows: Sequence[tuple[RunRow, ListedActivity]], now: int, address
                 row.id,
                 row.workflow,
                 _status(row),
-                age(now - row.created_at),
-                "; ".join([*map(str, activity.progress[:PROGRESS_MAX]), waits_for(row, activity)]).removesuffix("; "),
+                age_text(now - row.created_at),
+                "; ".join([*map(str, activity.progress[:PROGRESS_MAX]), waits_text(row, activity)]).removesuffix("; "),
             )
             for row, activity in rows
         ],
@@ -192,6 +192,8 @@ async def misspelt_attributes(service: RunService, where: Mapping[str, Any]) -> 
 def _nothing(wanted: TypedRunFilter, address: str, *, is_new: bool) -> str:
     if wanted.filtered() and not is_new:
         return f"No such runs. Store: {store_label(address)}."
+    if is_server(address):
+        return f"No runs that you may see. Store: {store_label(address)}. Another one? --url, or set WEFT_URL."
     state = "new, empty" if is_new else "empty"
     return (
         f"No runs. Store: {store_label(address)} ({state}). "
@@ -204,7 +206,7 @@ async def print_status(*, url: str | None, app: str | None, json: bool) -> None:
     address = url_of(url, app)
     there = store_exists(address)
     counts: dict[str, int] = {}
-    growth, is_set = "", project_policy().is_set
+    growth, is_set = "", project_retention_policy().is_set
     free: int | None = None
     losses: Sequence[Loss] = ()
     redis: list[dict[str, Any]] = []
@@ -221,7 +223,7 @@ async def print_status(*, url: str | None, app: str | None, json: bool) -> None:
                 growth = growth_sentence(await service.store.retention.size(since=since))
     sizes = _sizes(address) if there else {}
     if json:
-        found = {"store": shown_url(address), "exists": there, "files": sizes, "free_bytes": free}
+        found = {"store": url_without_password(address), "exists": there, "files": sizes, "free_bytes": free}
         found |= {"runs": _ordered_by_status(counts), "retention": is_set, "redis": redis, "streams": streams}
         print_json({**found, "losses": [*map(loss_document, losses)]})
         return
@@ -232,7 +234,7 @@ async def print_status(*, url: str | None, app: str | None, json: bool) -> None:
     if free is not None:
         out.print(f"disk    {_bytes(free)} free")
     total = sum(counts.values())
-    out.print(f"runs    {total:,}{f', {_opened(counts):,} open' if total else ''}")
+    out.print(f"runs    {total:,}{f', {_count_open(counts):,} open' if total else ''}")
     for status, count in _ordered_by_status(counts).items():
         out.print("        ", status_text(status), f" {count:,}", sep="")
     for report in redis:
@@ -249,14 +251,14 @@ def _ordered_by_status(counts: dict[str, int]) -> dict[str, int]:
     return {status: counts[status] for status in STATUSES if counts.get(status)}
 
 
-def _opened(counts: dict[str, int]) -> int:
+def _count_open(counts: dict[str, int]) -> int:
     return sum(counts.get(status, 0) for status in OPEN_STATUSES)
 
 
 def _sizes(address: str) -> dict[str, int]:
     if not address.startswith("sqlite:"):
         return {}
-    path = file_of(address)
+    path = sqlite_file(address)
     files = [path, path.with_name(f"{path.name}-wal")]
     return {file.name: file.stat().st_size for file in files if file.exists()}
 

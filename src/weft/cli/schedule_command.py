@@ -49,7 +49,7 @@ def schedule(
     """List, make and steer schedules: runs that start by themselves at fixed times."""
     import asyncio
 
-    from weft.cli.schedules import ACTIONS, Typed, act
+    from weft.cli.schedules import ACTIONS, Typed, act_on_schedules
 
     if action not in ACTIONS:
         raise typer.BadParameter(f"{action!r} is none of {', '.join(ACTIONS)}.", param_hint=_LIST)
@@ -72,4 +72,4 @@ def schedule(
         "reason": reason,
     }
     typed = Typed(name=name, words=words or (), options=options, input=input)
-    asyncio.run(act(action, typed, url=url, app=app, json=json))
+    asyncio.run(act_on_schedules(action, typed, url=url, app=app, json=json))

@@ -25,7 +25,7 @@ from weft.runtime.schedule_form import ScheduleForm
 from weft.runtime.schedules import AddedSchedule, NominalTime, Period, Schedule
 from weft.runtime.service import RunService
 from weft.runtime.typed_words import parse_word
-from weft.stores import shown_url
+from weft.stores import url_without_password
 
 _PARTS = ("workflow", "dst", "overlap", "catch_up", "jitter", "until", "pause_after", "priority")
 ACTIONS = ("list", "add", "next", "trigger", "backfill", "pause", "resume", "remove")
@@ -41,7 +41,7 @@ class Typed(msgspec.Struct, frozen=True, kw_only=True):
     input: str | None = None
 
 
-async def act(action: str, typed: Typed, *, url: str | None, app: str | None, json: bool) -> None:
+async def act_on_schedules(action: str, typed: Typed, *, url: str | None, app: str | None, json: bool) -> None:
     """Carry out a command. Raises UsageError."""
     if action == "list":
         await _print_list(url=url, app=app, json=json)
@@ -117,7 +117,7 @@ async def _print_list(*, url: str | None, app: str | None, json: bool) -> None:
     async with open_service(address) as service:
         found = [schedule async for schedule in run_operations(service).schedules.all()]
     if json:
-        print_json({"store": shown_url(address), "schedules": found})
+        print_json({"store": url_without_password(address), "schedules": found})
         return
     out = console()
     if not found:

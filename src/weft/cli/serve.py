@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import socket
@@ -38,8 +39,12 @@ if TYPE_CHECKING:
 
 DRAIN_SECONDS = 10
 BACKLOG = 2_048
-SWITCH_SECONDS = 0.001
-"""How long the thread of the store may wait for the interpreter lock. It needs the lock twice for every commit."""
+SWITCH_SECONDS = 0.0001
+"""How long a thread waits for the interpreter lock while another one computes.
+
+Every statement of SQLite and every turn of the loop gives the lock away and waits for it again, so an answer takes
+many times this while a document is compiled in a thread.
+"""
 OPEN_NOTICE = "open to every program on this machine, and to nobody else: there are no keys yet"
 SERVER_STOPS = "stopping: running steps may finish, everything else continues when you serve again"
 WORKER_STOPS = "stopping: running steps may finish"
@@ -170,7 +175,7 @@ def hosted_app(files: Sequence[str], url: str | None, command: str) -> App:
         urls = {one.url for one in apps}
         if url is None and len(urls) > 1:
             raise UsageError(f"The apps use {len(urls)} different stores.", hint="Name one store with --url.")
-        redis, hot = _same_redis(apps)
+        redis, hot = _common_redis(apps)
         app = App(url or (urls.pop() if urls else None), redis=redis, hot=hot)
         app.include(*apps)
     if url is not None:
@@ -179,7 +184,7 @@ def hosted_app(files: Sequence[str], url: str | None, command: str) -> App:
     return app
 
 
-def _same_redis(apps: Sequence[App]) -> tuple[str | None, str | None]:
+def _common_redis(apps: Sequence[App]) -> tuple[str | None, str | None]:
     """Return the Redis server and the policy of the hot path that the apps name. Raises UsageError if they differ."""
     named = {one.redis_names for one in apps} - {(None, None)}
     if len(named) > 1:
@@ -270,6 +275,7 @@ async def _serve(
         local = api.services.hosting().local
         if local is not None:
             await app.service.store.hosts.describe(local.host, {"address": public_url() or address})
+        gc.freeze()  # what was imported stays, so later collections need not visit it
         ready(f"serving {address} on {app.service.store.url}", notice, _ui_notice(api, public_url() or address))
         await Listener(api, drain_seconds=DRAIN_SECONDS).run(bound)
         stopping()

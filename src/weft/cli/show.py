@@ -12,19 +12,19 @@ from weft.cli.drawing import render_text
 from weft.cli.goal_tree import print_plan_tree
 from weft.cli.output import (
     SafeText,
-    age,
+    age_text,
     console,
-    document,
     failure_text,
-    iso,
+    iso_time,
     lines,
-    moment,
-    pretty,
+    pretty_result,
     print_json,
+    recorded_document,
     run_document,
     status_text,
+    time_text,
     took,
-    value,
+    value_text,
     with_full_stop,
 )
 from weft.cli.store_access import open_run, store_label
@@ -50,7 +50,7 @@ from weft.observe.run_tree import DEPTH_MAX, RunTree, TreeReader
 from weft.observe.sentences import failure_advice, hold_hint, host_advice, unhosted_sentence
 from weft.observe.usage import usage_of
 from weft.ports.store import RunRow
-from weft.runtime.finished_error import moved_to
+from weft.runtime.finished_error import moved_to_text
 from weft.runtime.run.append_extras import FORKED_FROM
 from weft.runtime.service import RunService
 from weft.runtime.unreadable import NOT_UNDONE
@@ -59,11 +59,13 @@ PICTURE_WIDTH = 100
 
 
 async def print_picture(run: str, *, kind: str, url: str | None, app: str | None) -> None:
-    """Print the picture of a graph or goal run as SVG or Mermaid. Raises NotAllowed for a code run."""
+    """Print the picture of a graph or goal run as SVG or Mermaid. Raises NotAllowed for a run that has none."""
     async with open_run(run, url, app) as (service, row):
         picture = await read_picture(service, row)
         if picture is None:
-            raise NotAllowed(f"{row.id} is a {row.style} run, which has no picture.", hint=f"weft show {row.id}")
+            style = f"is a {row.style} run, which has no picture"
+            why = style if row.style else "has no picture before a host takes it up"
+            raise NotAllowed(f"{row.id} {why}.", hint=f"weft show {row.id}")
         print(render_svg(picture) if kind == "svg" else render_mermaid(picture))
 
 
@@ -82,7 +84,7 @@ async def print_run(run: str, *, children: bool, url: str | None, app: str | Non
         out.print(status_line(row, history, now))
         await print_header(out, service, row, history)
         if (known := as_of(service, row)) is not None:
-            out.print(SafeText(f"as of   {moment(known)}: newer steps may be in Redis. Look again.", style="yellow"))
+            out.print(SafeText(f"as of   {time_text(known)}: newer steps may be in Redis. Look again.", style="yellow"))
         for part in activity.progress:
             out.print(SafeText(str(part), style="cyan"))
         problem = await service.reader.problem(row)
@@ -108,7 +110,7 @@ async def print_header(out: Console, service: RunService, row: RunRow, history: 
     """Print the facts about a run that do not change while it is watched."""
     version = f" version {row.version}" if row.version else ""
     started = None if FORKED_FROM in row.attributes else history.started  # a fork has the start of its original
-    begun = f"started {moment(started)}" if started else f"created {moment(row.created_at)}"
+    begun = f"started {time_text(started)}" if started else f"created {time_text(row.created_at)}"
     facts = [f"{row.workflow}{version}", begun]
     if history.retries:
         facts.append(f"retried {pluralize(history.retries, 'time')}")
@@ -123,18 +125,18 @@ async def print_header(out: Console, service: RunService, row: RunRow, history: 
     if line.original is not None:
         facts.append(f"fork of {line.original} at {line.seq}")
     out.print(SafeText(f"{', '.join(facts)}. Store: {store_label(service.store.url)}.", style="dim"))
-    given = await _given(service, row, history)
+    given = await _input_of(service, row, history)
     if given not in (b"null", b"{}"):
-        out.print(SafeText(f"input   {value(given, chars_max=200)}"))
+        out.print(SafeText(f"input   {value_text(given, chars_max=200)}"))
     if line.forks:
         out.print(SafeText(f"forks   {', '.join(line.forks)}", style="dim"))
     for name, part in sorted(row.attributes.items()):
         if name.startswith("weft."):
             continue
-        out.print(SafeText(f"{name} = {value(msgspec.json.encode(part))}", style="dim"))
+        out.print(SafeText(f"{name} = {value_text(msgspec.json.encode(part))}", style="dim"))
 
 
-async def _given(service: RunService, row: RunRow, history: History) -> bytes:
+async def _input_of(service: RunService, row: RunRow, history: History) -> bytes:
     """Return the input of a run as JSON; null if it cannot be read."""
     if history.seq:
         return history.input
@@ -147,7 +149,7 @@ async def _given(service: RunService, row: RunRow, history: History) -> bytes:
 def status_line(row: RunRow, history: History, now: int) -> SafeText:
     """Return the id of a run, its status, and how long it took or has been running."""
     began = row.created_at if FORKED_FROM in row.attributes else history.started or row.created_at
-    length = f" in {took(history.ended - began)}" if history.ended is not None else f" for {age(now - began)}"
+    length = f" in {took(history.ended - began)}" if history.ended is not None else f" for {age_text(now - began)}"
     return SafeText.assemble((row.id, "bold"), "  ", status_text(row.status), (length, "dim"))
 
 
@@ -165,7 +167,7 @@ async def print_end(out: Console, service: RunService, row: RunRow, history: His
         out.print(SafeText(with_full_stop(why[:1].upper() + why[1:]), style="dim"))
     elif history.status == "completed":
         whole = await service.values.load(history.output)
-        result = pretty(await shown_result(service, row, whole)).replace("\n", "\n  ")
+        result = pretty_result(await shown_result(service, row, whole)).replace("\n", "\n  ")
         out.print(lines(f"→ {result}", style="green"))
         _print_not_undone(out, history)
     elif history.status == "failed" and history.failure is not None:
@@ -178,7 +180,7 @@ async def print_end(out: Console, service: RunService, row: RunRow, history: His
         out.print(SafeText(f"cancelled{f': {history.reason}' if history.reason else ''}", style="yellow"))
         _print_not_undone(out, history)
     elif history.status == "moved":
-        out.print(SafeText(f"moved{moved_to(row)}; another store goes on with it", style="yellow"))
+        out.print(SafeText(f"moved{moved_to_text(row)}; another store goes on with it", style="yellow"))
     elif history.held:
         out.print(SafeText(history.held, style="red"))
         has_mail = bool(await service.store.log.inbox(row.uid))
@@ -209,7 +211,7 @@ def print_traceback(out: Console, failure: Failure) -> None:
 
 async def _run_document(service: RunService, tree: RunTree) -> dict[str, Any]:
     row, history = tree.row, tree.history
-    given = await _given(service, row, history)
+    given = await _input_of(service, row, history)
     problem = await service.reader.problem(row)
     entries = [operation_document(operation) for operation in history.current()]
     for entry in entries:
@@ -218,9 +220,9 @@ async def _run_document(service: RunService, tree: RunTree) -> dict[str, Any]:
             entry["run"] = await _run_document(service, child)
     is_done = history.status == "completed"
     return run_document(row) | {
-        "started_at": iso(history.started),
+        "started_at": iso_time(history.started),
         "retries": history.retries,
-        "as_of": iso(as_of(service, row)),
+        "as_of": iso_time(as_of(service, row)),
         "input": msgspec.json.decode(await service.values.load(given)),
         "result": msgspec.json.decode(await service.values.load(history.output)) if is_done else None,
         "failure": msgspec.to_builtins(history.failure) if history.status == "failed" else None,
@@ -240,10 +242,10 @@ def operation_document(operation: Operation) -> dict[str, Any]:
         "what": operation.what,
         "status": operation.status,
         "attempts": operation.attempts,
-        "started_at": iso(operation.started),
-        "ended_at": iso(operation.ended),
-        "due": iso(operation.due),
-        "output": document(operation.output),
+        "started_at": iso_time(operation.started),
+        "ended_at": iso_time(operation.ended),
+        "due": iso_time(operation.due),
+        "output": recorded_document(operation.output),
         "failure": msgspec.to_builtins(operation.failure) if operation.failure is not None else None,
         "child": operation.child or None,
     }
@@ -266,10 +268,10 @@ async def print_explanation(run: str, *, url: str | None, app: str | None, json:
         now = service.clock.now_ms()
         for item in explanation.waiting:
             since = int(item.since.timestamp() * 1000)
-            until = f", until {moment(int(item.until.timestamp() * 1000))}" if item.until is not None else ""
+            until = f", until {time_text(int(item.until.timestamp() * 1000))}" if item.until is not None else ""
             out.print()
             out.print(SafeText.assemble("  ", (item.location, "bold"), f"  {item.what}"))
-            out.print(SafeText(f"    since {moment(since)} ({age(now - since)}){until}", style="dim"))
+            out.print(SafeText(f"    since {time_text(since)} ({age_text(now - since)}){until}", style="dim"))
             if item.unblock:
                 out.print(SafeText(f"    {item.unblock}", style="cyan"))
         for section in explanation.sections:

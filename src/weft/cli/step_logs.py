@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from weft.cli.output import SafeText, console, iso, moment
+from weft.cli.output import SafeText, console, iso_time, time_text
 from weft.cli.store_access import open_run
 from weft.core.escapes import escape_json
 from weft.core.plurals import pluralize
@@ -42,7 +42,7 @@ def log_document(line: LogLine) -> dict[str, object]:
     """Return a line for programs."""
     return {
         "number": line.number,
-        "at": iso(int(line.at.timestamp() * 1000)),
+        "at": iso_time(int(line.at.timestamp() * 1000)),
         "place": line.place,
         "attempt": line.attempt,
         "level": line.level,
@@ -58,7 +58,7 @@ def _heading(line: LogLine) -> str:
 def _lines(line: LogLine) -> list[SafeText]:
     """Return a line for people. One with a traceback takes several lines on the terminal."""
     first, *rest = line.text.split("\n")
-    when = moment(int(line.at.timestamp() * 1000))
+    when = time_text(int(line.at.timestamp() * 1000))
     is_printed = line.source in ("stdout", "stderr")
     label = "" if is_printed else f"{line.level.upper()} {line.source}: "
     colour = COLOURS.get(line.level, "")

@@ -16,10 +16,10 @@ from weft.cli.server_key import server_key
 from weft.errors import NotFound, UsageError
 from weft.ports.store import RunRow
 from weft.runtime.clock import SystemClock, TimeIds
-from weft.runtime.patch_limits import project_limits
+from weft.runtime.patch_limits import project_patch_limits
 from weft.runtime.service import RunService
 from weft.settings import DEFAULT_URL, project_text, store_url
-from weft.stores import blobs_url, open_store, redis_hints, shown_url
+from weft.stores import blobs_url, open_store, redis_hints, url_without_password
 
 if TYPE_CHECKING:
     from weft.cli.app_file import LoadedApp
@@ -49,15 +49,15 @@ def store_exists(url: str) -> bool:
     if not url.startswith("sqlite:"):
         _refuse_memory(url)
         return True
-    return file_of(url).exists()
+    return sqlite_file(url).exists()
 
 
-def file_of(url: str) -> Path:
+def sqlite_file(url: str) -> Path:
     """Return the file of a SQLite store. Raises UsageError."""
     # Imported here, because it imports the SQLite library.
-    from weft.stores.sqlite.connection import path_of
+    from weft.stores.sqlite.connection import database_path
 
-    return path_of(url)
+    return database_path(url)
 
 
 def is_server(url: str) -> bool:
@@ -69,7 +69,7 @@ def refuse_server(url: str, command: str, why: str) -> None:
     """Refuse a command that cannot be given through a server. Raises UsageError."""
     if is_server(url):
         raise UsageError(
-            f"{command} cannot be done through the server {shown_url(url)}: {why}.",
+            f"{command} cannot be done through the server {url_without_password(url)}: {why}.",
             hint="Name the store: --url sqlite:///weft.db or postgresql://user@host/database",
             code="usage.not_through_server",
         )
@@ -80,7 +80,7 @@ def store_label(url: str) -> str:
     path = Path(url.removeprefix("sqlite:///"))
     if url.startswith("sqlite:///") and path.name == str(path):
         return f"{url} in this folder"
-    return shown_url(url)
+    return url_without_password(url)
 
 
 @asynccontextmanager
@@ -106,7 +106,7 @@ async def open_service(url: str | None, app: str | None = None, *, create: bool 
     store = open_store(address, blobs=blobs_url(), redis=redis_hints())
     await store.open()
     try:
-        yield RunService(store, SystemClock(), TimeIds(), limits=project_limits())
+        yield RunService(store, SystemClock(), TimeIds(), limits=project_patch_limits())
     finally:
         await store.close()
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from weft.cli.checkup import DoctorLine, fail, ok, warn
 from weft.cli.migrate import missing_tables, pending_migrations
 from weft.cli.operations import installation_operations
-from weft.cli.output import age
-from weft.cli.store_access import file_of, open_service, store_exists, store_label
+from weft.cli.output import age_text
+from weft.cli.store_access import open_service, sqlite_file, store_exists, store_label
 from weft.core.plurals import pluralize
 from weft.errors import NotAllowed, WeftError
 from weft.ports.run_query import RunQuery
@@ -34,7 +34,7 @@ async def check_store(address: str) -> list[DoctorLine]:
     if address.startswith("memory:"):
         return [warn("store", f"{address} keeps runs only in the process that has it", "Use sqlite:///weft.db.")]
     if address.startswith("sqlite:"):
-        path = file_of(address)
+        path = sqlite_file(address)
         found += _place(path)
         if not path.parent.is_dir():
             return found
@@ -78,7 +78,7 @@ async def _clock(service: RunService) -> list[DoctorLine]:
         newest = (await service.search(RunQuery(limit=1, internal=True))).rows
         skew = max(0, newest[0].updated_at - service.clock.now_ms()) if newest else 0
     ahead = "behind" if skew > 0 else "ahead of"
-    text = f"the clock of this machine is {age(abs(skew))} {ahead} that of the store"
+    text = f"the clock of this machine is {age_text(abs(skew))} {ahead} that of the store"
     if abs(skew) >= SKEW_MS_MAX:
         return [fail("clock", text, "Synchronize it (NTP): times of runs and timers would be wrong.")]
     if abs(skew) >= SKEW_MS:
@@ -96,7 +96,7 @@ async def _hosts(service: RunService, open_runs: int) -> list[DoctorLine]:
     if open_runs and not living:
         return [warn("hosts", f"{open_runs:,} open, and no host is alive", "Start one: weft serve app.py")]
     silent = max((host.silent_ms for host in living), default=0)
-    seen = f", last heard of {age(silent)} ago" if living else ""
+    seen = f", last heard of {age_text(silent)} ago" if living else ""
     return [ok("hosts", f"{len(living)} alive{seen}")]
 
 
@@ -158,7 +158,7 @@ def file_system_of(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> st
     return kind
 
 
-async def check_server(address: str) -> list[DoctorLine]:
+async def check_redis_server(address: str) -> list[DoctorLine]:
     """Check a server: whether it answers, its version, the key, its clock, and its hosts."""
     from importlib.metadata import version
 

@@ -57,7 +57,7 @@ class ToolsInStore:
         return tool_view(await change(self._tenant, name, by=by))
 
 
-async def act(request: ToolCommand, *, url: str | None, app: str | None, json: bool) -> None:
+async def act_on_tools(request: ToolCommand, *, url: str | None, app: str | None, json: bool) -> None:
     """Carry out a command. Raises UsageError, NotFound, NameTaken."""
     verb, *words = request.words or ["list"]
     async with open_service(url_of(url, app), create=False) as service:
@@ -67,12 +67,14 @@ async def act(request: ToolCommand, *, url: str | None, app: str | None, json: b
             case "list", []:
                 withheld = await withheld_tools(service) if sees_servers else []
                 _print_list(await tools.list(), withheld, json=json)
-            case "accept", [name] if sees_servers and await accept_server(service, name, by=_by(request), json=json):
+            case "accept", [name] if sees_servers and await accept_server(
+                service, name, by=_who_acts(request), json=json
+            ):
                 return
             case (("accept" | "discard"), [name]):
-                _print_change(await tools.change(verb, name, by=_by(request)), json=json)
+                _print_change(await tools.change(verb, name, by=_who_acts(request)), json=json)
             case "rename", [name, new]:
-                _print_change(await tools.change(verb, name, new, by=_by(request)), json=json)
+                _print_change(await tools.change(verb, name, new, by=_who_acts(request)), json=json)
             case _:
                 raise UsageError(f"weft tools {' '.join(request.words)} is not a command.", hint=HINT)
 
@@ -90,7 +92,7 @@ def _operations(service: RunService, tenant: str) -> ToolOperations:
     return RemoteTools(remote)
 
 
-def _by(request: ToolCommand) -> str:
+def _who_acts(request: ToolCommand) -> str:
     return login() if request.by is None else request.by
 
 

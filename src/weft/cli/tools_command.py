@@ -30,6 +30,6 @@ def tools(
     """List the tools that agents made of pipelines, accept, discard or rename them."""
     import asyncio
 
-    from weft.cli.tools import ToolCommand, act
+    from weft.cli.tools import ToolCommand, act_on_tools
 
-    asyncio.run(act(ToolCommand(words=words or [], tenant=tenant, by=by), url=url, app=app, json=json))
+    asyncio.run(act_on_tools(ToolCommand(words=words or [], tenant=tenant, by=by), url=url, app=app, json=json))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 from rich.table import Table
 
-from weft.cli.output import STYLES, SafeText, age, failure_text, moment, took, value
+from weft.cli.output import STYLES, SafeText, age_text, failure_text, time_text, took, value_text
 from weft.core.plurals import pluralize
 from weft.observe.history import History, Operation
 
@@ -46,18 +46,18 @@ def build_tree(operations: Sequence[Operation]) -> PlaceNode:
     return root
 
 
-def lines(node: PlaceNode, guides: str = "") -> Iterator[TreeLine]:
+def tree_lines(node: PlaceNode, guides: str = "") -> Iterator[TreeLine]:
     """Yield the lines from top to bottom. Of many siblings, only the first and the last ones are included."""
-    nodes = [_folded(child) for child in node.below.values()]
+    nodes = [_merge_single_location(child) for child in node.below.values()]
     cut = len(nodes) - HEAD - TAIL if len(nodes) > SIBLINGS_MAX else 0
     for index, child in enumerate(nodes):
         if cut and HEAD <= index < HEAD + cut:
             if index == HEAD:
                 yield TreeLine(guides, f"… {cut:,} more", None)
             continue
-        branches = [_standing(branch) for branch in child.below.values()] if is_map(child.operation) else ()
+        branches = [_status_of(branch) for branch in child.below.values()] if is_map(child.operation) else ()
         yield TreeLine(guides, child.name, child.operation, branches)
-        yield from lines(child, f"{guides}  ")
+        yield from tree_lines(child, f"{guides}  ")
 
 
 def is_map(operation: Operation | None) -> bool:
@@ -65,7 +65,7 @@ def is_map(operation: Operation | None) -> bool:
     return operation is not None and operation.kind == "map"
 
 
-def _standing(branch: PlaceNode) -> str:
+def _status_of(branch: PlaceNode) -> str:
     """Return the status of a branch. A branch is open while any operation in it is open."""
     statuses: set[str] = set()
     todo = [branch]
@@ -77,7 +77,7 @@ def _standing(branch: PlaceNode) -> str:
     return "open" if "open" in statuses else "failed" if statuses & {"failed", "cancelled"} else "done"
 
 
-def _folded(node: PlaceNode) -> PlaceNode:
+def _merge_single_location(node: PlaceNode) -> PlaceNode:
     """Merge a scope that contains only one location with that location, so that both are on one line."""
     while node.operation is None and len(node.below) == 1:
         (child,) = node.below.values()
@@ -108,7 +108,7 @@ def draw_tree(
 
 
 def _rows(history: History, run_id: str, now: int, children: Mapping[str, History], guides: str) -> Iterator[Row]:
-    for line in lines(build_tree(history.current()), guides):
+    for line in tree_lines(build_tree(history.current()), guides):
         operation = line.operation
         if operation is None:
             yield SafeText(f"{line.guides}  {line.name}", style="dim"), SafeText(), SafeText()
@@ -118,7 +118,7 @@ def _rows(history: History, run_id: str, now: int, children: Mapping[str, Histor
             continue
         glyph = (GLYPHS.get(operation.status, "–"), STYLES.get(operation.status, "cyan"))
         place = SafeText.assemble(line.guides, glyph, f" {line.name}", (_kind(operation), "dim"))
-        yield place, SafeText(took_text(operation, now), style="dim"), outcome(operation, run_id)
+        yield place, SafeText(took_text(operation, now), style="dim"), outcome_text(operation, run_id)
         if operation.child in children:
             yield from _rows(children[operation.child], operation.child, now, children, f"{line.guides}    ")
 
@@ -132,7 +132,7 @@ def _map_row(line: TreeLine, operation: Operation, now: int) -> Row:
     if status == "open":
         progress = f"{len(line.branches) - counts['open']:,} of {total:,}"
     glyph = (GLYPHS[status], STYLES.get(status, "cyan"))
-    length = age(now - operation.started) if status == "open" else ""
+    length = age_text(now - operation.started) if status == "open" else ""
     failed = f", {counts['failed']:,} failed" if counts["failed"] else ""
     style = "red" if status == "failed" else "cyan" if status == "open" else ""
     return (
@@ -158,30 +158,30 @@ def _kind(operation: Operation) -> str:
 def took_text(operation: Operation, now: int) -> str:
     """Return how long an operation took, or how long it has been open."""
     if operation.ended is None:
-        return age(now - operation.started)
+        return age_text(now - operation.started)
     return took(operation.ended - operation.started) if operation.ended > operation.started else ""
 
 
-def outcome(operation: Operation, run_id: str) -> SafeText:
+def outcome_text(operation: Operation, run_id: str) -> SafeText:
     """Describe how an operation ended, or what it waits for."""
     tries = f"{operation.attempts} attempts · " if operation.attempts > 1 and operation.status != "open" else ""
     if operation.status == "failed" and operation.failure is not None:
         return SafeText(tries + failure_text(operation.failure), style="red")
     if operation.status == "open":
-        return SafeText(waiting(operation, run_id), style="cyan")
+        return SafeText(waiting_text(operation, run_id), style="cyan")
     if operation.status != "done":
         return SafeText(f"{operation.status}: {operation.why}" if operation.why else operation.status, style="dim")
     if operation.kind in ("race", "set"):
         return SafeText(f"{operation.what} won" if operation.kind == "race" else operation.what, style="dim")
-    result = moment(int(operation.output)) if operation.kind == "now" else value(operation.output)
+    result = time_text(int(operation.output)) if operation.kind == "now" else value_text(operation.output)
     return SafeText.assemble(
         tries + (result if result != "null" else ""), (f"  ({operation.why})" if operation.why else "", "dim")
     )
 
 
-def waiting(operation: Operation, run_id: str) -> str:
+def waiting_text(operation: Operation, run_id: str) -> str:
     """Describe what an open operation waits for, and the command that would help."""
-    until = f" until {moment(operation.due)}" if operation.due else ""
+    until = f" until {time_text(operation.due)}" if operation.due else ""
     match operation.kind:
         case "step" | "undo":
             if operation.why:
@@ -191,7 +191,7 @@ def waiting(operation: Operation, run_id: str) -> str:
             if operation.failure is None:
                 return f"attempt {operation.attempts}" if operation.attempts > 1 else "under way"
             again = f"attempt {operation.attempts} of {operation.attempts_max}"
-            again += f" at {moment(operation.due)}" if operation.due else ""
+            again += f" at {time_text(operation.due)}" if operation.due else ""
             return f"{again}, after {failure_text(operation.failure)}"
         case "sleep":
             return f"asleep{until}"

@@ -23,6 +23,7 @@ from weft.cli.store_access import is_server, open_service, store_label, url_of
 from weft.extras import require
 from weft.ports.run_query import RunQuery
 from weft.runtime.service import RunService
+from weft.runtime.store_steps import StoreSteps
 from weft.server.logs import log_to
 
 PROBE_SECONDS = 2.0
@@ -40,7 +41,7 @@ def show_ui(run: str | None, *, url: str | None, app: str | None, print_only: bo
 
 async def _show(run: str | None, url: str, *, print_only: bool) -> None:
     async with open_service(url) as service:
-        path = await _path(service, run)
+        path = await _first_address(service, run)
         if is_server(url):
             _open(f"{url.rstrip('/')}{path}", print_only=print_only)
             return
@@ -52,7 +53,7 @@ async def _show(run: str | None, url: str, *, print_only: bool) -> None:
         await _serve(service, url, path, print_only=print_only)
 
 
-async def _path(service: RunService, run: str | None) -> str:
+async def _first_address(service: RunService, run: str | None) -> str:
     """Return the address of the first screen. Raises NotFound."""
     if run is not None:
         return f"/runs/{quote((await service.by_prefix(run)).id, safe='')}"
@@ -84,7 +85,9 @@ async def _serve(service: RunService, url: str, path: str, *, print_only: bool) 
     from weft.server.listener import Listener
 
     log_to(sys.stderr)
-    api = Api(Served(App(url).registered), lambda: service, without_host=True)
+    registered = App(url).registered
+    service.steps = StoreSteps(registered, service.store, service.clock)
+    api = Api(Served(registered), lambda: service, without_host=True)
     bound = bind_socket("127.0.0.1", 0)
     address = shown_address(bound)
     say(f"serving {store_label(url)} at {address}", STOP)

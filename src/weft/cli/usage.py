@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from weft.cli.output import SafeText
-from weft.observe.usage import RunUsage
+from weft.observe.usage import RunUsage, has_other_spenders
 
 
 def draw_usage(out: Console, usage: RunUsage) -> None:
@@ -21,7 +21,7 @@ def draw_usage(out: Console, usage: RunUsage) -> None:
             out.print(SafeText(f"the budget of {budget.run}, from which it spends too:"))
             for unit in budget.units:
                 out.print(SafeText(f"  {unit.text}"))
-    if len(usage.spenders) > 1:
+    if has_other_spenders(usage):
         out.print(SafeText("most was spent by"))
         for spender in usage.spenders:
             spent = ", ".join(unit.text for unit in spender.units)

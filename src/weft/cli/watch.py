@@ -10,10 +10,10 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
 
-from weft.cli.output import SafeText, age, console, failure_text, moment, status_text, took, value
+from weft.cli.output import SafeText, age_text, console, failure_text, status_text, time_text, took, value_text
 from weft.cli.show import print_end, print_header, status_line
 from weft.cli.store_access import open_run
-from weft.cli.tree import GLYPHS, draw_tree, waiting
+from weft.cli.tree import GLYPHS, draw_tree, waiting_text
 from weft.observe.activity import Activity, activity_of, forget_idle, note_idle
 from weft.observe.event_parts import EventPart
 from weft.observe.explain import explain
@@ -21,7 +21,7 @@ from weft.observe.history import History, Operation
 from weft.observe.sentences import unhosted_sentence
 from weft.ports.store import RunRow
 from weft.runtime.service import RunService
-from weft.runtime.unreadable import readable
+from weft.runtime.unreadable import readable_events
 
 LOOK_SECONDS = 0.1
 HOSTS_SECONDS = 2.0
@@ -55,7 +55,7 @@ async def _catch_up(service: RunService, row: RunRow, history: History) -> list[
     """Add the new events of the log to the history and return them. Stops at an event that cannot be read."""
     added: list[tuple[EventPart, Operation | None]] = []
     while True:
-        page, _ = await readable(service.store.log, row, after=history.seq, limit=PAGE)
+        page, _ = await readable_events(service.store.log, row, after=history.seq, limit=PAGE)
         added += [part for stored in page for part in history.add(stored)]
         if len(page) < PAGE:
             return added
@@ -65,7 +65,10 @@ async def _is_stuck(service: RunService, row: RunRow, history: History) -> bool:
     """Return whether the next event of the run cannot be read."""
     if row.fault is not None:
         return True
-    return history.seq < row.seq and (await readable(service.store.log, row, after=history.seq, limit=1))[1] is not None
+    return (
+        history.seq < row.seq
+        and (await readable_events(service.store.log, row, after=history.seq, limit=1))[1] is not None
+    )
 
 
 async def _draw(out: Console, service: RunService, row: RunRow, history: History) -> None:
@@ -143,7 +146,7 @@ def _standing(row: RunRow, history: History, now: int, activity: Activity) -> st
     why = unhosted_sentence(row.workflow, hosting)
     if why:
         return why
-    length = f"for {age(now - (history.started or row.created_at))}"
+    length = f"for {age_text(now - (history.started or row.created_at))}"
     return "  ".join([length, *map(str, activity.progress[:PROGRESS_MAX])])
 
 
@@ -165,7 +168,7 @@ async def _report_watched_run(out: Console, service: RunService, row: RunRow, hi
         was_unhosted = bool(before) and not before.startswith("pending")
         resumed = "a process hosts it again" if was_unhosted and now.ended_at is None else ""
         if idle != before and (idle or resumed):
-            out.print(SafeText(f"{moment(service.clock.now_ms())}  {idle or resumed}"))
+            out.print(SafeText(f"{time_text(service.clock.now_ms())}  {idle or resumed}"))
         if history.ended is None:
             await asyncio.sleep(LOOK_SECONDS)
 
@@ -174,16 +177,16 @@ def _changes(stored: EventPart, operation: Operation | None, run_id: str, histor
     if operation is not None:
         yield _operation_line(operation, stored.at, run_id)
     elif b'"kind":"run_' in stored.body and history.ended is None:
-        yield SafeText(f"{moment(stored.at)}  {history.status}{f': {history.held}' if history.held else ''}")
+        yield SafeText(f"{time_text(stored.at)}  {history.status}{f': {history.held}' if history.held else ''}")
 
 
 def _operation_line(operation: Operation, at: int, run_id: str) -> SafeText:
     if operation.status == "open":
-        what = waiting(operation, run_id)
+        what = waiting_text(operation, run_id)
     elif operation.failure is not None and operation.status == "failed":
         what = failure_text(operation.failure)
     else:
-        result = value(operation.output)
+        result = value_text(operation.output)
         what = f"{operation.status}{f' in {took(operation.ended - operation.started)}' if operation.ended else ''}"
         what += f": {result}" if result != "null" else ""
-    return SafeText(f"{moment(at)}  {GLYPHS.get(operation.status, '–')} {operation.location}  {what}")
+    return SafeText(f"{time_text(at)}  {GLYPHS.get(operation.status, '–')} {operation.location}  {what}")

@@ -12,7 +12,7 @@ from weft.authoring.workflow_versions import WorkflowAccess
 from weft.cli.login import login
 from weft.cli.messages import say
 from weft.cli.operations import run_operations
-from weft.cli.output import SafeText, console, pretty, print_json, print_table
+from weft.cli.output import SafeText, console, pretty_result, print_json, print_table
 from weft.cli.patches import read_patch
 from weft.cli.store_access import open_service, store_label, url_of
 from weft.core import values
@@ -22,7 +22,7 @@ from weft.runtime.service import RunService
 from weft.runtime.tag_views import TagMoves, TagView
 from weft.runtime.version_refs import DEFAULT_TAG, parse_version_ref
 from weft.runtime.versions import WorkflowVersion
-from weft.stores import shown_url
+from weft.stores import url_without_password
 
 TAG_HINT = "weft workflows tag NAME [TAG [VERSION | --undo | --redo]]"
 
@@ -37,7 +37,7 @@ class WorkflowsRequest(msgspec.Struct, frozen=True, kw_only=True):
     all: bool = False
 
 
-async def act(request: WorkflowsRequest, *, url: str | None, app: str | None, json: bool) -> None:
+async def act_on_workflows(request: WorkflowsRequest, *, url: str | None, app: str | None, json: bool) -> None:
     """Carry out a command. Raises UsageError, NotFound, Refused."""
     action, *words = request.words or ["list"]
     if action != "tag" and (request.undo or request.redo or (request.reason and action != "patch")):
@@ -62,7 +62,7 @@ async def act(request: WorkflowsRequest, *, url: str | None, app: str | None, js
 
 def _print_versions(found: Sequence[WorkflowVersion], address: str, *, json: bool) -> None:
     if json:
-        print_json({"store": shown_url(address), "workflows": [_version_document(one) for one in found]})
+        print_json({"store": url_without_password(address), "workflows": [_version_document(one) for one in found]})
         return
     out = console()
     if not found:
@@ -107,7 +107,7 @@ async def _print_document(service: RunService, words: Sequence[str], *, json: bo
         return
     if found.source is None:
         raise NotFound(f"{ref.workflow} {version} is code, so it has no document.")
-    print(found.text or pretty(values.encode_trusted(found.source, what="the document has")))
+    print(found.text or pretty_result(values.encode_trusted(found.source, what="the document has")))
 
 
 async def _patch(versions: WorkflowAccess, words: Sequence[str], request: WorkflowsRequest, *, json: bool) -> None:

@@ -33,7 +33,7 @@ def workflows(
     """List workflows with their versions, tags and open runs; make versions, move tags."""
     import asyncio
 
-    from weft.cli.workflows import WorkflowsRequest, act
+    from weft.cli.workflows import WorkflowsRequest, act_on_workflows
 
     request = WorkflowsRequest(words=words or [], undo=undo, redo=redo, reason=reason, all=all)
-    asyncio.run(act(request, url=url, app=app, json=json))
+    asyncio.run(act_on_workflows(request, url=url, app=app, json=json))

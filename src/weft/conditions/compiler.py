@@ -19,8 +19,8 @@ import msgspec
 from weft.conditions import conditions, sandbox
 from weft.conditions.conditions import Comparison, Condition, Side
 from weft.conditions.expressions import CACHED_MAX, compile_comparison, compile_expression
-from weft.conditions.failures import BadExpression, ExpressionError, bad_expression, shorten
-from weft.conditions.jsonpaths import compile_jsonpath, split_simple_path
+from weft.conditions.failures import BadExpression, ExpressionError, combine_errors, shorten
+from weft.conditions.jsonpaths import compile_jsonpath, split_simple_jsonpath
 from weft.conditions.literals import check_literal, read_aggregate, read_operator
 from weft.conditions.operators import UNARY
 from weft.conditions.schemas import compile_schema
@@ -78,9 +78,9 @@ class _ConditionCompiler:
         self.parts += 1
         if depth > DEPTH_MAX or self.parts > PARTS_MAX:
             message = f"a condition may have {PARTS_MAX:,} parts and {DEPTH_MAX} levels at most."
-            raise bad_expression([ExpressionError("expression.too_deep", message)])
+            raise combine_errors([ExpressionError("expression.too_deep", message)])
         if isinstance(spec, bool):
-            return conditions.constant(spec)
+            return conditions.constant_condition(spec)
         if isinstance(spec, str):
             return _from_text(spec)
         if not isinstance(spec, Mapping):
@@ -111,8 +111,8 @@ class _ConditionCompiler:
             ),
             "all": lambda spec, depth: conditions.all_of(self._parts(_fields(spec, "all"), "all", depth)),
             "any": lambda spec, depth: conditions.any_of(self._parts(_fields(spec, "any"), "any", depth)),
-            "not": lambda spec, depth: conditions.negation(
-                _within("not", lambda: self.compile(_fields(spec, "not")["not"], depth + 1))
+            "not": lambda spec, depth: conditions.negate(
+                _prefix_errors("not", lambda: self.compile(_fields(spec, "not")["not"], depth + 1))
             ),
             "python": lambda spec, _depth: self._code(_fields(spec, "python"), "python"),
         }
@@ -142,7 +142,7 @@ class _ConditionCompiler:
             return conditions.all_of(parts) if word == "AND" else conditions.any_of(parts)
         if len(parts) != 1:
             raise _bad("value", "`NOT` takes exactly one condition.", path="conditions")
-        return conditions.negation(parts[0])
+        return conditions.negate(parts[0])
 
     def _parts(self, fields: Mapping[str, Any], name: str, depth: int) -> list[Condition]:
         given = fields.get(name)
@@ -150,7 +150,7 @@ class _ConditionCompiler:
             raise _bad("value", f"`{name}` must be a list of at least one condition.", path=name)
 
         def part(at: int) -> Callable[[], Condition]:
-            return lambda: _within(f"{name}[{at}]", lambda: self.compile(given[at], depth + 1))
+            return lambda: _prefix_errors(f"{name}[{at}]", lambda: self.compile(given[at], depth + 1))
 
         # Compile one part more than allowed, so that ``compile`` raises the error.
         return _all_errors(*(part(at) for at in range(min(len(given), PARTS_MAX + 1))))
@@ -167,8 +167,8 @@ class _ConditionCompiler:
         given = _fields(spec, name)[name]
         if isinstance(given, str):
             reference = given
-            given = _within(name, lambda: _decoded(self._content(reference)))
-        return conditions.from_schema(_within(name, lambda: compile_schema(given)), valid=valid)
+            given = _prefix_errors(name, lambda: _decoded(self._content(reference)))
+        return conditions.from_schema(_prefix_errors(name, lambda: compile_schema(given)), valid=valid)
 
     def _python_sandbox(self, spec: Mapping[str, Any]) -> Condition:
         fields = _fields(spec, "type", "code", "code_ref", "timeout_ms", "max_memory_mb")
@@ -180,10 +180,10 @@ class _ConditionCompiler:
             raise _bad("python_off", "conditions in Python are not enabled.", hint, name)
         text = _text_field(fields, name)
         if text.startswith(REFERENCE):
-            content = _within(name, lambda: self._content(_text_field(fields, name)))
+            content = _prefix_errors(name, lambda: self._content(_text_field(fields, name)))
             text = content.decode(errors="replace") if isinstance(content, bytes) else str(content)
         code, limits = _all_errors(
-            lambda: _within(name, lambda: sandbox.check_python_source(text)),
+            lambda: _prefix_errors(name, lambda: sandbox.check_python_source(text)),
             lambda: sandbox.SandboxLimits(
                 _integer(fields, "timeout_ms", sandbox.TIME_MS_MAX),
                 _integer(fields, "max_memory_mb", sandbox.MEMORY_MB_MAX),
@@ -210,21 +210,21 @@ class _ConditionCompiler:
 
 def _cel(fields: Mapping[str, Any]) -> Condition:
     text = _text_field(fields, "expression")
-    return _within("expression", lambda: _from_text(text))
+    return _prefix_errors("expression", lambda: _from_text(text))
 
 
 def _jsonpath(fields: Mapping[str, Any], path_name: str, operator_name: str) -> Condition:
     word = fields.get(operator_name)
     query, (aggregate, operator) = _all_errors(
-        lambda: _within(path_name, lambda: compile_jsonpath(_text_field(fields, path_name))),
-        lambda: _within(operator_name, lambda: read_operator("exists" if word is None else word)),
+        lambda: _prefix_errors(path_name, lambda: compile_jsonpath(_text_field(fields, path_name))),
+        lambda: _prefix_errors(operator_name, lambda: read_operator("exists" if word is None else word)),
     )
     if "agg" in fields:
-        aggregate = _within("agg", lambda: read_aggregate(fields["agg"], aggregate))
+        aggregate = _prefix_errors("agg", lambda: read_aggregate(fields["agg"], aggregate))
     if "value" not in fields and operator not in UNARY:
         raise _bad("field", f"`{word}` needs a `value`.")
     comparison = Comparison(aggregate, operator, fields.get("value", True))
-    _within("value", lambda: check_literal(comparison))
+    _prefix_errors("value", lambda: check_literal(comparison))
     return conditions.from_query(query, comparison)
 
 
@@ -233,17 +233,17 @@ def _cross_node(fields: Mapping[str, Any]) -> Condition:
         if len(fields) > 2:
             raise _bad("field", "`expression` cannot be combined with other fields.")
         text = _text_field(fields, "expression")
-        return conditions.from_comparison_text(_within("expression", lambda: compile_comparison(text)))
+        return conditions.from_comparison_text(_prefix_errors("expression", lambda: compile_comparison(text)))
     missing = {"value": True} if fields.get("operator") in UNARY else None
     left, (aggregate, operator), right = _all_errors(
-        lambda: _within("left", lambda: _side(fields.get("left"))),
-        lambda: _within("operator", lambda: read_operator(fields.get("operator"))),
-        lambda: _within("right", lambda: _side(fields.get("right", missing))),
+        lambda: _prefix_errors("left", lambda: _side(fields.get("left"))),
+        lambda: _prefix_errors("operator", lambda: read_operator(fields.get("operator"))),
+        lambda: _prefix_errors("right", lambda: _side(fields.get("right", missing))),
     )
     if aggregate:
         raise _bad("operator", f"only a condition of the kind jsonpath can use `{aggregate}`.", path="operator")
     if not right.path:
-        _within("right", lambda: check_literal(Comparison("", operator, right.value)))
+        _prefix_errors("right", lambda: check_literal(Comparison("", operator, right.value)))
     return conditions.from_sides(left, operator, right)
 
 
@@ -252,7 +252,7 @@ def _side(side: Any) -> Side:
         return Side((), _fields(side, "value")["value"])
     if isinstance(side, Mapping):
         fields = _fields(side, "source", "node", "path")
-        pieces = split_simple_path(f"$.{fields.get('path')}")
+        pieces = split_simple_jsonpath(f"$.{fields.get('path')}")
         match fields.get("source"):
             case "current" if pieces and pieces[0] == "output" and "node" not in fields:
                 return Side(pieces)
@@ -276,7 +276,7 @@ def _fields(spec: Mapping[str, Any], *known: str) -> dict[str, Any]:
         for hint in [did_you_mean(str(name)[:40], known, quote="`")]
     ]
     if errors:
-        raise bad_expression(errors[:20])
+        raise combine_errors(errors[:20])
     return dict(spec)
 
 
@@ -320,12 +320,12 @@ def _decoded(content: Any) -> Any:
 # Errors
 
 
-def _within(path: str, attempt: Callable[[], T]) -> T:
+def _prefix_errors(path: str, attempt: Callable[[], T]) -> T:
     """Return the result of an attempt. If it fails, prefix the paths of its errors with ``path``."""
     try:
         return attempt()
     except BadExpression as error:
-        raise bad_expression([each.inside(path) for each in error.errors]) from None
+        raise combine_errors([each.inside(path) for each in error.errors]) from None
 
 
 def _all_errors(*attempts: Callable[[], Any]) -> list[Any]:
@@ -338,12 +338,12 @@ def _all_errors(*attempts: Callable[[], Any]) -> list[Any]:
         except BadExpression as error:
             errors += error.errors
     if errors:
-        raise bad_expression(errors)
+        raise combine_errors(errors)
     return results
 
 
 def _bad(code: str, message: str, hint: str = "", path: str = "") -> BadExpression:
-    return bad_expression([ExpressionError(f"condition.{code}", message, path=path, hint=hint)])
+    return combine_errors([ExpressionError(f"condition.{code}", message, path=path, hint=hint)])
 
 
 def _no_kind(given: list[str], spec: Mapping[str, Any], kinds: list[str]) -> BadExpression:

@@ -64,7 +64,7 @@ class Condition:
         return f"Condition({shorten(self.text)!r})"
 
 
-def constant(value: bool) -> Condition:  # noqa: FBT001  # the value is the condition
+def constant_condition(value: bool) -> Condition:  # noqa: FBT001  # the value is the condition
     """Make the condition ``when: true`` or ``when: false``."""
     return Condition("true" if value else "false", lambda _frame, _seen: value, ())
 
@@ -104,11 +104,11 @@ def from_schema(schema: Schema, *, valid: bool) -> Condition:
     text = f"{'schema' if valid else 'not_schema'}: {schema.text}"
 
     def test(frame: Evaluation, seen: dict[str, Any]) -> bool:
-        value = _output(frame)
+        value = _output_binding(frame)
         _note(seen, {"output": preview(value)})
         return schema.is_valid(frame, value) is valid
 
-    return _guarded(text, test, [("output",)])
+    return _make_condition(text, test, [("output",)])
 
 
 class Comparison(NamedTuple):
@@ -134,7 +134,7 @@ def from_query(query: Query, comparison: Comparison) -> Condition:
     takes_list = takes_list or (comparison.operator in ("==", "!=") and type(comparison.value) is list)
 
     def test(frame: Evaluation, seen: dict[str, Any]) -> bool:
-        found = query.find(frame, _output(frame))
+        found = query.find(frame, _output_binding(frame))
         if found is not MISSING:
             _note(seen, {query.text: preview(found)})
         if not takes_list:
@@ -143,7 +143,7 @@ def from_query(query: Query, comparison: Comparison) -> Condition:
             found = found if several else single_match(found, comparison.operator)
         return comparison.holds(frame, found)
 
-    return _guarded(f"{query.text} {comparison}", test, [("output", *_until_index(query.pieces or ()))])
+    return _make_condition(f"{query.text} {comparison}", test, [("output", *_until_index(query.pieces or ()))])
 
 
 class Side(NamedTuple):
@@ -182,14 +182,14 @@ def from_sides(left: Side, operator: str, right: Side) -> Condition:
         return OPERATORS[operator](frame, a, b)
 
     paths = [tuple(_until_index(side.path)) for side in (left, right) if side.path]
-    return _guarded(f"{left.text} {operator} {right.text}", test, paths)
+    return _make_condition(f"{left.text} {operator} {right.text}", test, paths)
 
 
 def from_code(code: sandbox.Code, limits: sandbox.SandboxLimits) -> Condition:
     """Make a condition from sandboxed Python. Its ``context`` maps the names of other nodes to their outputs."""
 
     def test(frame: Evaluation, seen: dict[str, Any]) -> bool:
-        output = _output(frame)
+        output = _output_binding(frame)
         context = frame.bindings.get("nodes", frame.bindings.get("ctx", {}))
         value = sandbox.run_code(code.text, output, context, limits)
         if type(value) is not bool:
@@ -197,7 +197,7 @@ def from_code(code: sandbox.Code, limits: sandbox.SandboxLimits) -> Condition:
         _note(seen, {"output": preview(output)})
         return value
 
-    return _guarded("python", test, code.paths, needs_sandbox=True)
+    return _make_condition("python", test, code.paths, needs_sandbox=True)
 
 
 def all_of(parts: list[Condition]) -> Condition:
@@ -218,7 +218,7 @@ def any_of(parts: list[Condition]) -> Condition:
     return _composite("any", parts, test)
 
 
-def negation(part: Condition) -> Condition:
+def negate(part: Condition) -> Condition:
     """Make a condition that is true if ``part`` is false."""
     return _composite("not", [part], lambda frame, seen: not part.test(frame, seen))
 
@@ -229,7 +229,7 @@ def _composite(word: str, parts: list[Condition], test: Test) -> Condition:
     return Condition(text, test, paths, needs_sandbox=any(part.needs_sandbox for part in parts))
 
 
-def _guarded(text: str, test: Test, paths: Iterable[Path], *, needs_sandbox: bool = False) -> Condition:
+def _make_condition(text: str, test: Test, paths: Iterable[Path], *, needs_sandbox: bool = False) -> Condition:
     """Make a condition from a test whose faults are reported with the condition's text and the values it read."""
     reads = frozenset(paths)
 
@@ -244,7 +244,7 @@ def _guarded(text: str, test: Test, paths: Iterable[Path], *, needs_sandbox: boo
     return Condition(text, guarded, reads, needs_sandbox=needs_sandbox)
 
 
-def _output(frame: Evaluation) -> Any:
+def _output_binding(frame: Evaluation) -> Any:
     try:
         return frame.bindings["output"]
     except KeyError:

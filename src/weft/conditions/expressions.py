@@ -14,7 +14,7 @@ from weft.conditions.cel.emit import Emitter, Run, bound_path
 from weft.conditions.cel.parse import parse
 from weft.conditions.cel.reads import ExpressionReads
 from weft.conditions.cel.values import to_json
-from weft.conditions.failures import bad_expression, evaluation_failed, shorten, too_many_steps
+from weft.conditions.failures import combine_errors, evaluation_failed, shorten, too_many_steps
 from weft.conditions.paths import Path
 
 CACHED_MAX: Final = 4_096
@@ -78,5 +78,5 @@ def _compiled(text: str, *, exact_division: bool) -> Expression:
     reads = ExpressionReads(text)
     reads.visit(tree)
     if reads.errors:
-        raise bad_expression(reads.errors)
+        raise combine_errors(reads.errors)
     return Expression(text, tree, reads.paths, exact_division=exact_division)

@@ -80,7 +80,7 @@ class BadExpression(BadValue):
         self.errors = tuple(errors)
 
 
-def bad_expression(errors: Sequence[ExpressionError]) -> BadExpression:
+def combine_errors(errors: Sequence[ExpressionError]) -> BadExpression:
     """Combine errors into one exception."""
     return BadExpression("\n".join(str(error) for error in errors), errors=errors)
 

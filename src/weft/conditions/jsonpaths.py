@@ -13,9 +13,9 @@ from functools import cache, lru_cache
 from typing import Any, Final
 
 from weft.conditions.budget import DEPTH_MAX, Evaluation, EvaluationFault
-from weft.conditions.cel.operators import same
+from weft.conditions.cel.operators import equal_cel_values
 from weft.conditions.cel.values import MISSING
-from weft.conditions.failures import BadExpression, ExpressionError, bad_expression
+from weft.conditions.failures import BadExpression, ExpressionError, combine_errors
 from weft.conditions.patterns import BadPattern, compile_pattern, matches
 
 CHARS_MAX: Final = 1_000
@@ -47,7 +47,7 @@ class Query:
         if self.length:
             path = path.removesuffix(_LENGTH)
         self._walks: list[Walk] = []
-        self.pieces = split_simple_path(path)
+        self.pieces = split_simple_jsonpath(path)
         self.single = True
         if self.pieces is None:
             parsed = _parsed(path, text)
@@ -75,18 +75,18 @@ def compile_jsonpath(text: str) -> Query:
     """
     if len(text) > CHARS_MAX:
         message = f"the path has {len(text):,} characters; the limit is {CHARS_MAX:,}."
-        raise bad_expression([ExpressionError("expression.too_long", message, None, text[:80])])
+        raise combine_errors([ExpressionError("expression.too_long", message, None, text[:80])])
     depth = deepest = 0
     for char in text:
         depth += (char in "[(") - (char in "])")
         deepest = max(deepest, depth)
     if deepest > NESTING_MAX:  # the parser recurses
         message = f"the path is nested too deeply; the limit is {NESTING_MAX} levels."
-        raise bad_expression([ExpressionError("expression.too_deep", message, None, text)])
+        raise combine_errors([ExpressionError("expression.too_deep", message, None, text)])
     return Query(text)
 
 
-def split_simple_path(text: str) -> tuple[str | int, ...] | None:
+def split_simple_jsonpath(text: str) -> tuple[str | int, ...] | None:
     """Return the fields and indexes of a path like ``$.a.b[0]['c d']``, or None if the path has other parts."""
     if not text.startswith("$"):
         return None
@@ -146,7 +146,7 @@ def _parsed(path: str, text: str) -> Any:
 
 
 def _bad(message: str, text: str, position: int | None = None, hint: str = "") -> BadExpression:
-    return bad_expression([ExpressionError("expression.jsonpath", message, position, text, hint=hint)])
+    return combine_errors([ExpressionError("expression.jsonpath", message, position, text, hint=hint)])
 
 
 def _segment(segment: Any, text: str) -> Walk:
@@ -308,7 +308,7 @@ def _comparison(operator: str, left: Test, right: Test) -> Test:
 
 
 def _same(frame: Evaluation, a: Any, b: Any) -> bool:
-    return a is b if a is MISSING or b is MISSING else same(frame, a, b)
+    return a is b if a is MISSING or b is MISSING else equal_cel_values(frame, a, b)
 
 
 def _less(_frame: Evaluation, a: Any, b: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.conditions.conditions import Comparison
-from weft.conditions.failures import BadExpression, ExpressionError, bad_expression, shorten
+from weft.conditions.failures import BadExpression, ExpressionError, combine_errors, shorten
 from weft.conditions.operators import AGGREGATES, UNARY, operator_words, split_operator
 from weft.conditions.patterns import BadPattern, compile_pattern
 from weft.core.findings import did_you_mean
@@ -56,7 +56,7 @@ def check_literal(comparison: Comparison) -> None:
         try:
             compile_pattern(comparison.value)
         except BadPattern as error:
-            raise bad_expression([ExpressionError("expression.pattern", f"{error}.")]) from None
+            raise combine_errors([ExpressionError("expression.pattern", f"{error}.")]) from None
 
 
 def _expected_literal(comparison: Comparison) -> str:
@@ -78,4 +78,4 @@ def _expected_literal(comparison: Comparison) -> str:
 
 
 def _bad(code: str, message: str, hint: str = "") -> BadExpression:
-    return bad_expression([ExpressionError(f"condition.{code}", message, hint=hint)])
+    return combine_errors([ExpressionError(f"condition.{code}", message, hint=hint)])

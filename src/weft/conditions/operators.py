@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from weft.conditions.budget import Evaluation, EvaluationFault
-from weft.conditions.cel.operators import greater, greater_or_same, less, less_or_same, same
+from weft.conditions.cel.operators import equal_cel_values, greater, greater_or_same, less, less_or_same
 from weft.conditions.cel.values import MISSING, cel_type
 from weft.conditions.patterns import matches
 
@@ -22,7 +22,7 @@ _SUFFIXES = {"eq": "==", "ne": "!=", "gt": ">", "gte": ">=", "ge": ">=", "lt": "
 
 
 def _equal(frame: Evaluation, a: Any, b: Any) -> bool:
-    return a is not MISSING and same(frame, a, b)
+    return a is not MISSING and equal_cel_values(frame, a, b)
 
 
 def _ordered(compare: Compare) -> Compare:
@@ -33,7 +33,7 @@ def _in(frame: Evaluation, a: Any, b: Any) -> bool:
     if type(b) is not list:
         raise EvaluationFault(f"`in` takes a list of values, not {cel_type(b)}")
     frame.charge(len(b))
-    return a is not MISSING and any(same(frame, a, part) for part in b)
+    return a is not MISSING and any(equal_cel_values(frame, a, part) for part in b)
 
 
 def _contains(frame: Evaluation, a: Any, b: Any) -> bool:
@@ -42,7 +42,7 @@ def _contains(frame: Evaluation, a: Any, b: Any) -> bool:
         return False
     if type(a) is list:
         frame.charge(len(a))
-        return any(same(frame, part, b) for part in a)
+        return any(equal_cel_values(frame, part, b) for part in a)
     if type(a) is str and type(b) is str:
         frame.charge(len(a) >> 4)
         return b in a

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from weft.conditions.budget import EvaluationFault
-from weft.conditions.failures import BadExpression, ExpressionError, bad_expression, shorten
+from weft.conditions.failures import BadExpression, ExpressionError, combine_errors, shorten
 from weft.conditions.paths import Path
 from weft.extras import require
 
@@ -208,4 +208,4 @@ def _close() -> None:
 
 
 def _bad(code: str, message: str, text: str = "", position: int | None = None, hint: str = "") -> BadExpression:
-    return bad_expression([ExpressionError(f"expression.{code}", message, position, text, hint=hint)])
+    return combine_errors([ExpressionError(f"expression.{code}", message, position, text, hint=hint)])

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import msgspec
 
 from weft.conditions.budget import Evaluation, EvaluationFault
-from weft.conditions.failures import BadExpression, ExpressionError, bad_expression, shorten
+from weft.conditions.failures import BadExpression, ExpressionError, combine_errors, shorten
 from weft.conditions.patterns import pattern_options, steps_per_char
 
 PARTS_MAX: Final = 10_000
@@ -201,4 +201,4 @@ def _first_line(error: Exception) -> str:
 
 
 def _bad(message: str, code: str = "schema") -> BadExpression:
-    return bad_expression([ExpressionError(f"expression.{code}", message)])
+    return combine_errors([ExpressionError(f"expression.{code}", message)])

@@ -16,7 +16,7 @@ from weft.conditions.failures import (
     BadExpression,
     EvaluationFailed,
     ExpressionError,
-    bad_expression,
+    combine_errors,
     join_path,
     shorten,
     too_many_steps,
@@ -61,7 +61,7 @@ def compile_template(value: Any) -> Template:
     compiler = _Compiler()
     fill = compiler.compile(value, "", 0)
     if compiler.errors:
-        raise bad_expression(compiler.errors)
+        raise combine_errors(compiler.errors)
     return Template(fill, compiler.expressions)
 
 
@@ -99,7 +99,7 @@ def _pieces(text: str) -> tuple[str | Expression, ...]:
     """Split a text into literal pieces and compiled expressions."""
     if len(text) > CHARS_MAX and "${" in text:
         message = f"the text has {len(text):,} characters; with `${{…}}` in it the limit is {CHARS_MAX:,}."
-        raise bad_expression([ExpressionError("expression.too_long", message, None, shorten(text))])
+        raise combine_errors([ExpressionError("expression.too_long", message, None, shorten(text))])
     pieces: list[str | Expression] = []
     errors: list[ExpressionError] = []
     literal, at = "", 0
@@ -120,7 +120,7 @@ def _pieces(text: str) -> tuple[str | Expression, ...]:
         except BadExpression as error:
             errors += error.errors
     if errors:
-        raise bad_expression(errors)
+        raise combine_errors(errors)
     literal += text[at:]
     return (*pieces, literal) if literal or not pieces else tuple(pieces)
 

@@ -29,24 +29,24 @@ def read_money(value: object, currency: str = "") -> tuple[int, str]:
     try:
         exact = Decimal(number) * MILLIONTHS
     except InvalidOperation:
-        raise _bad("money", value, _MONEY_HINT) from None
+        raise _bad_field_error("money", value, _MONEY_HINT) from None
     if not exact.is_finite() or not 0 <= exact <= AMOUNT_MAX:
-        raise _bad("money", value, _MONEY_HINT)
+        raise _bad_field_error("money", value, _MONEY_HINT)
     if not _CURRENCY.fullmatch(code):
-        raise _bad("money", value, f"{_MONEY_HINT} A currency has three capital letters.")
+        raise _bad_field_error("money", value, f"{_MONEY_HINT} A currency has three capital letters.")
     if exact != exact.to_integral_value():
-        raise _bad("money", value, "Money is counted in millionths of its currency.")
+        raise _bad_field_error("money", value, "Money is counted in millionths of its currency.")
     return int(exact), code
 
 
 def check_amount(unit: str, value: object) -> int:
     """Check a whole number and return it. Raises BadValue."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= AMOUNT_MAX:
-        raise _bad(unit, value, f"Write a whole number: {unit}=100.")
+        raise _bad_field_error(unit, value, f"Write a whole number: {unit}=100.")
     return value
 
 
-def read_limits(given: Mapping[str, Any]) -> dict[str, int]:
+def read_budget_limits(given: Mapping[str, Any]) -> dict[str, int]:
     """Read the units of a budget, by unit of the ledger. Raises BadValue, BadDuration."""
     limits: dict[str, int] = {}
     for unit, value in given.items():
@@ -59,7 +59,7 @@ def read_limits(given: Mapping[str, Any]) -> dict[str, int]:
             limits["time"] = duration_ms(value)
         elif unit == "per_tool":
             if not isinstance(value, Mapping):
-                raise _bad(unit, value, 'Write the calls by tool: per_tool={"refund": 2}.')
+                raise _bad_field_error(unit, value, 'Write the calls by tool: per_tool={"refund": 2}.')
             limits |= {f"{TOOL}{name}": check_amount(f"per_tool {name}", count) for name, count in value.items()}
         else:
             limits[unit] = check_amount(unit, value)
@@ -83,13 +83,13 @@ def read_added(given: Mapping[str, Any], currency: str = "") -> dict[str, int]:
         elif unit in ("tokens", "calls", "tools") or unit.startswith(TOOL):
             added[unit] = check_amount(unit, plain)
         else:
-            raise _unknown(unit, ("tokens", "money", "calls", "tools", "time", f"{TOOL}NAME"))
+            raise _unknown_unit_error(unit, ("tokens", "money", "calls", "tools", "time", f"{TOOL}NAME"))
     if not added or not all(added.values()):
         raise BadValue("Nothing would be added.", hint="Give at least one amount above 0.", code="value.bad_policy")
     return added
 
 
-def _unknown(unit: object, known: Sequence[str]) -> BadValue:
+def _unknown_unit_error(unit: object, known: Sequence[str]) -> BadValue:
     near = did_you_mean(str(unit), known)
     return BadValue(
         f"A budget has no {preview_text(unit)}.{f' {near}' if near else ''}",
@@ -101,18 +101,20 @@ def _unknown(unit: object, known: Sequence[str]) -> BadValue:
 def read_budget(given: object) -> BudgetLimits:
     """Read a budget from a mapping, as documents and requests have it. Raises BadValue, BadDuration."""
     if not isinstance(given, Mapping):
-        raise _bad("budget", given, "Write a mapping of limits: {tokens: 50000, calls: 20}.")
+        raise _bad_field_error("budget", given, "Write a mapping of limits: {tokens: 50000, calls: 20}.")
     unknown = [name for name in given if name not in FIELDS]
     if unknown:
-        raise _unknown(unknown[0], FIELDS)
-    limits = read_limits({name: value for name, value in given.items() if name in UNITS})
+        raise _unknown_unit_error(unknown[0], FIELDS)
+    limits = read_budget_limits({name: value for name, value in given.items() if name in UNITS})
     if not limits:
         raise BadValue(
             "A budget must limit something.",
             hint=f"Give at least one of {', '.join(UNITS)}.",
             code="value.bad_policy",
         )
-    return BudgetLimits(limits=limits, warn=_read_warn(given.get("warn", 0.8)), of=_read_of(given.get("of", ())))
+    return BudgetLimits(
+        limits=limits, warn=_read_warn_share(given.get("warn", 0.8)), of=_read_people(given.get("of", ()))
+    )
 
 
 def budget_document(budget: BudgetLimits) -> dict[str, Any]:
@@ -129,18 +131,20 @@ def budget_document(budget: BudgetLimits) -> dict[str, Any]:
     return {**found, "per_tool": per_tool} if per_tool else found
 
 
-def _read_warn(value: object) -> int:
+def _read_warn_share(value: object) -> int:
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
-        raise _bad("warn", value, "Write the part of a limit at which to warn, from 0 (never) to 1: warn=0.8.")
+        raise _bad_field_error(
+            "warn", value, "Write the part of a limit at which to warn, from 0 (never) to 1: warn=0.8."
+        )
     return round(value * WARN_PARTS)
 
 
-def _read_of(value: object) -> list[str]:
+def _read_people(value: object) -> list[str]:
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise _bad("of", value, 'Write who is told and asked: of=["ann", "role:finance"].')
+        raise _bad_field_error("of", value, 'Write who is told and asked: of=["ann", "role:finance"].')
     return list(names)
 
 
-def _bad(what: str, value: object, hint: str) -> BadValue:
+def _bad_field_error(what: str, value: object, hint: str) -> BadValue:
     return BadValue(f"{what}={preview_text(value)} cannot be in a budget.", hint=hint, code="value.bad_policy")

@@ -86,7 +86,7 @@ def currency_of(limits: Mapping[str, int]) -> str:
     return next((unit.removeprefix(MONEY) for unit in limits if unit.startswith(MONEY)), "")
 
 
-def largest(first: Amounts, second: Amounts) -> Amounts:
+def larger_amounts(first: Amounts, second: Amounts) -> Amounts:
     """Return the larger amount of each unit."""
     return Amounts(
         tokens=max(first.tokens, second.tokens),

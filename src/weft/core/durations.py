@@ -1,4 +1,4 @@
-"""Parse durations into milliseconds, and format them for people. Pure.
+"""Parse durations into milliseconds, and format them for people; convert times. Pure.
 
 A duration is a text like "250ms", "30s", "1h30m", "2d" or "1w" (each unit once, biggest first), a duration in ISO 8601
 without years and months (their length varies), a number of seconds, or a ``timedelta``.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from weft.core.values import preview_text
 from weft.errors import BadDuration
@@ -23,6 +23,11 @@ _UNITS_MS = (604_800_000, 86_400_000, 3_600_000, 60_000, 1_000, 1)  # w d h m s 
 _HINT = 'Write "1h", "30s", "2d", "1h30m", timedelta(hours=1) or seconds as a number.'
 
 
+def time_of(ms: int) -> datetime:
+    """Return a time in milliseconds since 1970 as a datetime in UTC."""
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
 def duration_ms(value: str | float | timedelta) -> int:
     """Convert a duration to milliseconds, rounded to the nearest.
 
@@ -31,17 +36,17 @@ def duration_ms(value: str | float | timedelta) -> int:
     """
     anything: object = value  # callers may pass anything; type hints are not checked at run time
     if isinstance(anything, str):
-        exact = _parse(anything)
+        exact = _parse_seconds(anything)
     elif isinstance(anything, timedelta):
         exact = anything / timedelta(milliseconds=1)
     elif isinstance(anything, int | float) and not isinstance(anything, bool):
         exact = _from_seconds(anything)
     else:
-        raise _bad(anything)
+        raise _bad_duration(anything)
     if exact < 0:
-        raise _bad(value, ": it is negative")
+        raise _bad_duration(value, ": it is negative")
     if exact > DURATION_MS_MAX:
-        raise _bad(value, ": it is longer than a thousand years")
+        raise _bad_duration(value, ": it is longer than a thousand years")
     return math.floor(exact + 0.5)
 
 
@@ -74,10 +79,10 @@ def format_rate(count: int, per_ms: int) -> str:
     return f"{count}/{period[1:] if period in ('1s', '1m', '1h', '1d') else period}"
 
 
-def _parse(text: str) -> float:
+def _parse_seconds(text: str) -> float:
     match = _SHORT.fullmatch(text) or _ISO.fullmatch(text)
     if match is None or not any(match.groups()):
-        raise _bad(text)
+        raise _bad_duration(text)
     return math.fsum(float(count) * unit for count, unit in zip(match.groups(), _UNITS_MS, strict=False) if count)
 
 
@@ -85,9 +90,9 @@ def _from_seconds(seconds: float) -> float:
     if isinstance(seconds, int) and abs(seconds) > DURATION_MS_MAX:
         return math.inf if seconds > 0 else -math.inf  # the number may be too large for a float
     if not math.isfinite(seconds):
-        raise _bad(seconds)
+        raise _bad_duration(seconds)
     return seconds * 1000.0
 
 
-def _bad(value: object, why: str = "") -> BadDuration:
+def _bad_duration(value: object, why: str = "") -> BadDuration:
     return BadDuration(f"{preview_text(value)} is not a duration{why}.", hint=_HINT)

@@ -14,7 +14,7 @@ _BREAKS = {"\n": r"\n", "\t": r"\t", "\r": r"\r", "\x1b": r"\e"}
 
 def escape_controls(text: str) -> str:
     """Escape control characters, except line breaks and tabs."""
-    return _UNSAFE.sub(_escape, text) if not text.isprintable() else text
+    return _UNSAFE.sub(_escape_match, text) if not text.isprintable() else text
 
 
 def escape_line(text: str) -> str:
@@ -32,6 +32,6 @@ def escape_json(text: str) -> str:
     return text if text.isprintable() else _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def _escape(match: re.Match[str]) -> str:
+def _escape_match(match: re.Match[str]) -> str:
     char = match[0]
     return _BREAKS.get(char) or (f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}")

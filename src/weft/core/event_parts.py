@@ -99,6 +99,10 @@ class Parent(msgspec.Struct, frozen=True, omit_defaults=True):
     """The number of runs from the root to the child, including both."""
     agents: int = 0
     """How many of the runs from the root to the parent, including both, are runs of agents."""
+    workflow: str = ""
+    """The workflow that started the child, itself or through agents."""
+    node: str = ""
+    """The node of that workflow, if it is a graph."""
 
 
 class ForkedFrom(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from weft.core.plurals import shortened
 from weft.errors import BadGraph, WeftError
 
 At = tuple[str | int, ...]
@@ -119,6 +120,7 @@ def closest(name: str, known: Iterable[str]) -> str:
 
 def document_error(findings: Sequence[Finding], *, name: str, error: type[WeftError] = BadGraph) -> WeftError:
     """Make the error for an invalid document. ``context["findings"]`` has all findings, including warnings."""
+    name = shortened(name)
     errors = [finding for finding in findings if finding.severity == "error"]
     if len(errors) == 1:
         # An app has several graphs, and its file does not say which of them is meant.

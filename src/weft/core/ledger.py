@@ -210,18 +210,18 @@ class Ledger:
         for move in moves:
             match move:
                 case Reserve():
-                    answers.append(self._reserve(uid, move))
+                    answers.append(self._reserve_cover(uid, move))
                 case Settle():
-                    answers += self._settle(uid, move)
+                    answers += self._settle_call(uid, move)
                 case ReleaseCover():
-                    self._free(uid, move.call)
+                    self._remove_reservation(uid, move.call)
                 case SetLimits():
-                    self._limit(move)
+                    self._set_limits(move)
                 case MarkWarned():
-                    self._row(move.scope, move.unit).warned = True
+                    self._row_to_change(move.scope, move.unit).warned = True
         return answers
 
-    def _row(self, scope: str, unit: str) -> LedgerRow:
+    def _row_to_change(self, scope: str, unit: str) -> LedgerRow:
         """Return a row that is about to change."""
         row = self.rows.get((scope, unit))
         if row is None:
@@ -229,38 +229,38 @@ class Ledger:
         self.changed[scope, unit] = row
         return row
 
-    def _limit(self, move: SetLimits) -> None:
+    def _set_limits(self, move: SetLimits) -> None:
         for unit, amount in move.limits.items():
-            row = self._row(move.scope, unit)
+            row = self._row_to_change(move.scope, unit)
             if move.raises:
                 row.limit = (row.limit or 0) + amount
             else:
                 row.limit, row.warn = amount, move.warn
 
-    def _open(self, window: BudgetWindow, units: Iterable[str]) -> None:
+    def _open_window(self, window: BudgetWindow, units: Iterable[str]) -> None:
         """Set the limits of a window. Those of these units that it no longer limits are dropped."""
         for unit in {**window.limits, **dict.fromkeys(units)}:
-            row = self._row(window.scope, unit)
+            row = self._row_to_change(window.scope, unit)
             row.limit, row.ends_at = window.limits.get(unit), window.ends_at
 
-    def _reserve(self, uid: str, move: Reserve) -> Granted | Short:
+    def _reserve_cover(self, uid: str, move: Reserve) -> Granted | Short:
         key = call_key(uid, move.call)
         known = self.reservations.get(key)
         if known is not None:
             return Granted(move.call, known.output)
         for window in move.windows:
-            self._open(window, units_of(move.cover.amounts))
+            self._open_window(window, units_of(move.cover.amounts))
         scopes = [*move.scopes, *(window.scope for window in move.windows)]
         short = self._shortage(move, scopes)
         if short is not None:
             return short
-        output = self._output(move.cover, scopes)
+        output = self._longest_affordable_output(move.cover, scopes)
         made = Reservation([*scopes, account_of(uid)], cost_with(move.cover, output), output)
         self.reservations[key] = self.made[key] = made
         self.gone.discard(key)
         for scope in made.scopes:
             for unit, amount in made.units.items():
-                self._row(scope, unit).reserved += amount
+                self._row_to_change(scope, unit).reserved += amount
         return Granted(move.call, output)
 
     def _shortage(self, move: Reserve, scopes: Sequence[str]) -> Short | None:
@@ -280,7 +280,7 @@ class Ledger:
                     )
         return None
 
-    def _output(self, cover: Cover, scopes: Sequence[str]) -> int:
+    def _longest_affordable_output(self, cover: Cover, scopes: Sequence[str]) -> int:
         """Return the longest output whose cost is left in all scopes."""
         if cover.least is None:
             return cover.output
@@ -294,8 +294,8 @@ class Ledger:
                     output = min(output, cover.output_least + left * span // extra)
         return output
 
-    def _settle(self, uid: str, move: Settle) -> list[Crossed]:
-        known = self._free(uid, move.call)
+    def _settle_call(self, uid: str, move: Settle) -> list[Crossed]:
+        known = self._remove_reservation(uid, move.call)
         spent, at_most = move.spent, False
         if spent is None:
             spent, at_most = (known.units if known is not None else {}), True
@@ -303,7 +303,7 @@ class Ledger:
         crossed = []
         for scope in scopes:
             for unit, amount in spent.items():
-                row = self._row(scope, unit)
+                row = self._row_to_change(scope, unit)
                 row.spent += amount
                 row.at_most += amount if at_most else 0
                 if row.is_crossed:
@@ -312,10 +312,10 @@ class Ledger:
 
     def _scopes_without_cover(self, uid: str, move: Settle, spent: Iterable[str]) -> list[str]:
         for window in move.windows:
-            self._open(window, spent)
+            self._open_window(window, spent)
         return [*move.scopes, *(window.scope for window in move.windows), account_of(uid)]
 
-    def _free(self, uid: str, call: HandOut) -> Reservation | None:
+    def _remove_reservation(self, uid: str, call: HandOut) -> Reservation | None:
         """Remove the reservation of a call, if it has one."""
         key = call_key(uid, call)
         known = self.reservations.pop(key, None)
@@ -325,7 +325,7 @@ class Ledger:
         self.gone.add(key)
         for scope in known.scopes:
             for unit, amount in known.units.items():
-                self._row(scope, unit).reserved -= amount
+                self._row_to_change(scope, unit).reserved -= amount
         return known
 
 

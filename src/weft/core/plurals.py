@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 QUOTED_MAX = 200
 """The longest text of a stranger that an error quotes."""
 
@@ -20,3 +22,11 @@ def with_article(word: str) -> str:
 def shortened(text: str, chars_max: int = QUOTED_MAX) -> str:
     """Return a text to be quoted in an error. A longer one ends in an ellipsis."""
     return text if len(text) <= chars_max else f"{text[: chars_max - 1]}…"
+
+
+def with_short_words(text: str) -> str:
+    """Return a text that quotes names of strangers, with its long words shortened."""
+    return _LONG_WORD.sub(lambda word: shortened(word[0]), text)
+
+
+_LONG_WORD = re.compile(rf'[^\s"]{{{QUOTED_MAX + 1},}}')

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
+from weft.core.durations import time_of
 from weft.core.findings import did_you_mean
 from weft.errors import BadValue
 
@@ -42,44 +43,44 @@ def read_run_rules(given: Mapping[str, Any]) -> RunRules:
     for name in given:
         if name not in FIELDS:
             near = did_you_mean(name, FIELDS)
-            raise _bad(f"{name[:60]!r} is not a field", near or f"The fields are {', '.join(FIELDS)}.")
+            raise _bad_run_policies(f"{name[:60]!r} is not a field", near or f"The fields are {', '.join(FIELDS)}.")
     hops = given.get("max_hops", 0)
     is_count = isinstance(hops, int) and not isinstance(hops, bool) and 1 <= hops <= HOPS_MAX
     if "max_hops" in given and not is_count:
-        raise _bad("max_hops is not a whole number", f"Write a number from 1 to {HOPS_MAX:,}.")
-    deadline = _deadline(given["deadline_at"]) if "deadline_at" in given else 0
-    return RunRules(transitions=_transitions(given.get("allowed_transitions", {})), hops=hops, deadline=deadline)
+        raise _bad_run_policies("max_hops is not a whole number", f"Write a number from 1 to {HOPS_MAX:,}.")
+    deadline = _read_deadline(given["deadline_at"]) if "deadline_at" in given else 0
+    return RunRules(transitions=_read_transitions(given.get("allowed_transitions", {})), hops=hops, deadline=deadline)
 
 
 def run_rules_document(rules: RunRules) -> dict[str, Any]:
     """Return rules as people write them."""
     found: dict[str, Any] = {"allowed_transitions": rules.transitions, "max_hops": rules.hops}
     if rules.deadline:
-        found["deadline_at"] = datetime.fromtimestamp(rules.deadline / 1000, UTC).isoformat()
+        found["deadline_at"] = time_of(rules.deadline).isoformat()
     return {name: value for name, value in found.items() if value}
 
 
-def _transitions(given: Any) -> dict[str, list[str]]:
+def _read_transitions(given: Any) -> dict[str, list[str]]:
     hint = 'Write {"judge": ["sales", "nurture"]}: to which nodes each node may lead.'
     if not isinstance(given, Mapping) or len(given) > NODES_MAX:
-        raise _bad("allowed_transitions is not a mapping of nodes to nodes", hint)
+        raise _bad_run_policies("allowed_transitions is not a mapping of nodes to nodes", hint)
     for source, targets in given.items():
         is_list = isinstance(targets, list | tuple) and len(targets) <= NODES_MAX
         if not isinstance(source, str) or not is_list or not all(isinstance(target, str) for target in targets):
-            raise _bad(f"allowed_transitions of {str(source)[:60]!r} is not a list of nodes", hint)
+            raise _bad_run_policies(f"allowed_transitions of {str(source)[:60]!r} is not a list of nodes", hint)
     return {source: list(targets) for source, targets in given.items()}
 
 
-def _deadline(given: Any) -> int:
+def _read_deadline(given: Any) -> int:
     try:
         when = datetime.fromisoformat(given) if isinstance(given, str) else given
     except ValueError:
         when = None
     if not isinstance(when, datetime) or when.tzinfo is None:
-        raise _bad("deadline_at is not a time with its offset", 'Write "2026-01-31T17:00:00+00:00".')
+        raise _bad_run_policies("deadline_at is not a time with its offset", 'Write "2026-01-31T17:00:00+00:00".')
     return int(when.timestamp() * 1000)
 
 
-def _bad(why: str, hint: str) -> BadValue:
+def _bad_run_policies(why: str, hint: str) -> BadValue:
     message = f"The run_policies are not valid: {why}."
     return BadValue(message, hint=f"{hint} Nothing was started.", code="value.bad_policy")

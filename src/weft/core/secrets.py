@@ -31,17 +31,17 @@ def is_forged(value: object, raw: bytes) -> bool:
 
 def references_in(raw: bytes) -> frozenset[str]:
     """Return the places of all secrets to which JSON refers."""
-    return frozenset(_places(msgspec.json.decode(raw))) if MARK in raw else frozenset()
+    return frozenset(_reference_names(msgspec.json.decode(raw))) if MARK in raw else frozenset()
 
 
-def _places(value: Any) -> Iterator[str]:
+def _reference_names(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         place = value.get(KEY)
         if isinstance(place, str):
             yield place
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for part in parts:
-        yield from _places(part)
+        yield from _reference_names(part)
 
 
 def _count_in_json(value: Any) -> int:

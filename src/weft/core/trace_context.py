@@ -53,39 +53,41 @@ def run_span(uid: str) -> int:
 
 def entry_span(uid: str, entry: int) -> int:
     """Return the span of a wait, a question or a child run, by the number of its entry."""
-    return _derived(uid, 1, entry)
+    return run_span(uid) ^ _distance(1, entry)
 
 
 def attempt_span(uid: str, task: int, attempt: int, delivery: int) -> int:
     """Return the span of one delivery of one attempt at a task."""
-    return _derived(uid, 2, task, attempt, delivery)
+    return run_span(uid) ^ attempt_distance(task, attempt, delivery)
 
 
 def work_span(uid: str, task: int, attempt: int, delivery: int) -> int:
     """Return the span of the work on a task in another process than that of its run."""
-    return _derived(uid, 3, task, attempt, delivery)
+    return run_span(uid) ^ _distance(3, task, attempt, delivery)
 
 
 def commit_span(uid: str, seq: int) -> int:
     """Return the span of the commit that wrote this event."""
-    return _derived(uid, 4, seq)
+    return run_span(uid) ^ commit_distance(seq)
 
 
-def _derived(uid: str, kind: int, first: int, second: int = 0, third: int = 0) -> int:
-    """Return the span of something in a run. It is mixed from the span of the run, which is cheaper than a hash.
-
-    The last two lines spread the bits and map no two numbers to the same one.
-    """
-    mixed = (run_span(uid) + _distance(kind, first, second, third)) & _MASK
-    mixed = ((mixed ^ (mixed >> 32)) * 0xFF51AFD7ED558CCD) & _MASK
-    return mixed ^ (mixed >> 29) or 1
+def attempt_distance(task: int, attempt: int, delivery: int) -> int:
+    """Return by which bits the span of an attempt differs from that of its run: XOR gives it, cheaper than a hash."""
+    return _distance(2, task, attempt, delivery)
 
 
-@lru_cache(maxsize=16_384)
-def _distance(kind: int, first: int, second: int, third: int) -> int:
-    """Return how far something in a run is from the span of the run. It is the same in most runs of a workflow."""
-    distance = kind * 0x9E3779B97F4A7C15 + first * 0xBF58476D1CE4E5B9
-    return distance + second * 0x94D049BB133111EB + third * 0xD6E8FEB86659FD93
+def commit_distance(seq: int) -> int:
+    """Return by which bits the span of a commit differs from that of its run."""
+    return _distance(4, seq)
+
+
+def _distance(kind: int, first: int, second: int = 0, third: int = 0) -> int:
+    """Return a number with well spread bits. Different arguments give different numbers."""
+    total = kind * 0x9E3779B97F4A7C15 + first * 0xBF58476D1CE4E5B9
+    total += second * 0x94D049BB133111EB + third * 0xD6E8FEB86659FD93
+    total &= _MASK
+    mixed = ((total ^ (total >> 32)) * 0xFF51AFD7ED558CCD) & _MASK
+    return mixed ^ (mixed >> 29)
 
 
 def _trace_number(text: str, size: int) -> int:

@@ -33,7 +33,7 @@ class UnstorablePart(NamedTuple):
     hint: str
 
 
-def to_json(value: object) -> object:
+def to_encodable(value: object) -> object:
     """Convert a value that msgspec cannot encode itself: a pydantic model, or a subclass of str, int or float."""
     dump = getattr(type(value), "model_dump", None)
     if dump is not None:
@@ -50,20 +50,22 @@ def to_json(value: object) -> object:
     raise TypeError(type(value).__name__)
 
 
-encode_json = msgspec.json.Encoder(enc_hook=to_json).encode
+encode_json = msgspec.json.Encoder(enc_hook=to_encodable).encode
 
 
-def passes_quick_check(value: object, nulls: bool, depth_max: int) -> bool:  # noqa: FBT001  # the hot path
-    """Check quickly that an encoded value can be stored. If the result is False, the slow check has to decide.
+def passes_quick_check(value: object, raw: bytes, depth_max: int) -> bool:
+    """Check quickly that a value encoded as ``raw`` can be stored. If the result is False, the slow check must decide.
 
-    The encoder writes NaN as null, so floats are checked only if the JSON has ``nulls``. The check goes level by level
-    to limit the depth.
+    The encoder writes NaN as null, so floats are checked only if there are nulls. The check goes level by level to
+    limit the depth.
     """
-    scalars = _NEVER_NAN if nulls else _SCALARS
+    if type(value) in _NEVER_NAN:
+        return True
+    if type(value) is dict and _NAMES.issuperset(map(type, value)) and _NEVER_NAN.issuperset(map(type, value.values())):
+        return True  # most values
+    scalars = _NEVER_NAN if raw.find(b"null") >= 0 else _SCALARS
     if type(value) in scalars:
         return True
-    if type(value) is dict and _NAMES.issuperset(map(type, value)) and scalars.issuperset(map(type, value.values())):
-        return True  # most values
     level: list[Any] = [value]
     for _ in range(depth_max):
         below: list[Any] = []
@@ -102,7 +104,7 @@ def is_too_deep(value: object, depth_max: int) -> bool:
 
 def is_storable_text(text: str) -> bool:
     """Return whether every store can hold a text: it is Unicode and has no NUL."""
-    return "\0" not in text and _succeeds(text.encode)
+    return "\0" not in text and _does_not_raise(text.encode)
 
 
 def unstorable_parts(value: object, path: str = "") -> Iterator[UnstorablePart]:
@@ -114,7 +116,7 @@ def unstorable_parts(value: object, path: str = "") -> Iterator[UnstorablePart]:
             yield UnstorablePart(
                 path, "a string with a NUL character", "Not every store accepts NUL; encode or remove it."
             )
-        case str() if not _succeeds(value.encode):
+        case str() if not _does_not_raise(value.encode):
             yield UnstorablePart(
                 path, "a string with a lone surrogate", "The text is not Unicode; decode it with its own encoding."
             )
@@ -124,7 +126,7 @@ def unstorable_parts(value: object, path: str = "") -> Iterator[UnstorablePart]:
                 with_article(type(value).__name__),
                 "A set has no order that a replay could repeat; use a sorted list.",
             )
-        case msgspec.Raw() if not _succeeds(msgspec.json.decode, value):
+        case msgspec.Raw() if not _does_not_raise(msgspec.json.decode, value):
             yield UnstorablePart(path, "a Raw that is not JSON", "Encode the value first.")
         case Mapping():
             yield from _unstorable_keys(value, path)
@@ -138,7 +140,7 @@ def find_unencodable(value: object, error: Exception) -> UnstorablePart:
     path = ""
     while True:
         for piece, part in child_values(value):
-            if not _succeeds(encode_json, part):
+            if not _does_not_raise(encode_json, part):
                 value, path = part, path + piece
                 break
         else:
@@ -153,9 +155,9 @@ def find_unencodable(value: object, error: Exception) -> UnstorablePart:
 def _unstorable_keys(value: Mapping[Any, object], path: str) -> Iterator[UnstorablePart]:
     seen: dict[str, object] = {}
     for key in value:
-        if not _succeeds(encode_json, {key: 0}):
+        if not _does_not_raise(encode_json, {key: 0}):
             yield UnstorablePart(
-                path, f"a dict with the key {_repr(key)}", "Keys must be strings or numbers, which become strings."
+                path, f"a dict with the key {_safe_repr(key)}", "Keys must be strings or numbers, which become strings."
             )
             continue
         name = next(iter(msgspec.json.decode(encode_json({key: 0}))))
@@ -164,7 +166,7 @@ def _unstorable_keys(value: Mapping[Any, object], path: str) -> Iterator[Unstora
                 path, "a dict with a NUL character in a key", "Not every store accepts NUL; encode or remove it."
             )
         if name in seen:
-            keys = f"{_repr(seen[name])} and {_repr(key)}"
+            keys = f"{_safe_repr(seen[name])} and {_safe_repr(key)}"
             yield UnstorablePart(path, f"a dict with the keys {keys}", "In JSON, these are the same key.")
         seen[name] = key
 
@@ -173,7 +175,7 @@ def child_values(value: object) -> Iterator[tuple[str, object]]:
     """Yield the parts of a value, each with its piece of the path (``.name``, ``[0]``). A scalar has no parts."""
     if isinstance(value, Mapping):
         for key, part in value.items():
-            yield f".{key}" if isinstance(key, str) and key.isidentifier() else f"[{_repr(key)}]", part
+            yield f".{key}" if isinstance(key, str) and key.isidentifier() else f"[{_safe_repr(key)}]", part
     elif isinstance(value, list | tuple):
         for index, part in enumerate(value):
             yield f"[{index}]", part
@@ -231,7 +233,7 @@ def _field_reader(names: tuple[str, ...]) -> Callable[[Any], Iterable[object] | 
     return read
 
 
-def _succeeds(attempt: Callable[..., object], *args: object) -> bool:
+def _does_not_raise(attempt: Callable[..., object], *args: object) -> bool:
     try:
         attempt(*args)
     except Exception:  # noqa: BLE001  # any error means that it does not work
@@ -239,7 +241,7 @@ def _succeeds(attempt: Callable[..., object], *args: object) -> bool:
     return True
 
 
-def _repr(key: object) -> str:
+def _safe_repr(key: object) -> str:
     try:
         return f"{key!r:.60}"
     except Exception:  # noqa: BLE001  # a key may have no repr, such as an integer of 5,000 digits

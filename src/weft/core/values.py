@@ -39,6 +39,8 @@ _LITERAL = b'{"$weft":"lit","v":'
 _BLOB = b'{"$weft":"blob",'
 BLOB_START = b'{"$weft":"blob"'
 """Is in all stored bytes that refer to blobs."""
+REF_BYTES_MIN = 100
+"""Nothing shorter refers to a blob: a digest alone has 64 characters."""
 _DIGEST = re.compile(rb'{"\$weft":"blob","at":"cas://sha256:([0-9a-f]{64})"')
 _AT = "cas://sha256:"
 _BACKSLASH = 0x5C
@@ -61,10 +63,9 @@ def encode(value: object, *, what: str = "got", trusted: bool = False) -> bytes:
         _check_depth(value, what)
         part = next(unstorable_parts(value), None) or find_unencodable(value, error)
         raise _unstorable_error(part, what) from error
-    has_nulls = raw.find(b"null") >= 0
-    if _BACKSLASH in raw or len(raw) > VALUE_BYTES_MAX or not passes_quick_check(value, has_nulls, DEPTH_MAX):
+    if _BACKSLASH in raw or len(raw) > VALUE_BYTES_MAX or not passes_quick_check(value, raw, DEPTH_MAX):
         check_storable(value, raw, what=what)
-    if not trusted and raw.find(MARK) >= 0 and is_forged(value, raw):
+    if not trusted and raw.partition(MARK)[1] and is_forged(value, raw):
         raise BadValue(
             f'{what} an object with the key "{KEY}", which is reserved for secrets.',
             hint="Use weft.Secret(...) in code, or another key in data.",
@@ -85,7 +86,7 @@ def check_storable(value: object, raw: bytes, *, what: str = "got") -> None:
             hint="Store the value elsewhere and pass its address.",
         )
     escapes = _BACKSLASH in raw and b"\\u0000" in raw
-    if not escapes and passes_quick_check(value, raw.find(b"null") >= 0, DEPTH_MAX):
+    if not escapes and passes_quick_check(value, raw, DEPTH_MAX):
         return
     _check_depth(value, what)
     # A model's own serializer may write text that is not in its fields, so search the JSON for NUL characters too.

@@ -29,7 +29,7 @@ PIPELINE: JsonSchema = {
 }
 
 
-def closed(fields: JsonSchema, *, required: Iterable[str] = ()) -> JsonSchema:
+def closed_object(fields: JsonSchema, *, required: Iterable[str] = ()) -> JsonSchema:
     """Return the schema of an object with these fields and no others."""
     schema: JsonSchema = {"type": "object", "properties": fields, "additionalProperties": False}
     return {**schema, "required": list(required)} if required else schema
@@ -53,4 +53,4 @@ def retry_schema() -> JsonSchema:
     """Return the schema of ``retry``: a number of attempts, or a mapping."""
     retry = {**dict.fromkeys(RETRY, WHOLE), "backoff": {"enum": list(BACKOFFS)}}
     retry |= {"delay": DURATION, "max_delay": DURATION, "backoff_ms": COUNT}
-    return {"anyOf": [WHOLE, closed(retry)]}
+    return {"anyOf": [WHOLE, closed_object(retry)]}

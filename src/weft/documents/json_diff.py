@@ -23,36 +23,36 @@ class ChangedValue(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def changed_values(a: Any, b: Any) -> list[ChangedValue]:
     """Return the smallest parts that differ, at most ``CHANGES_MAX``."""
-    return list(islice(_walk(a, b, ""), CHANGES_MAX))
+    return list(islice(_walk_differences(a, b, ""), CHANGES_MAX))
 
 
-def _walk(a: Any, b: Any, at: str) -> Iterator[ChangedValue]:
+def _walk_differences(a: Any, b: Any, at: str) -> Iterator[ChangedValue]:
     if isinstance(a, dict) and isinstance(b, dict):
         for name in [*a, *(name for name in b if name not in a)]:
-            yield from _walk(a.get(name, UNSET), b.get(name, UNSET), f"{at}/{escape(name)}")
+            yield from _walk_differences(a.get(name, UNSET), b.get(name, UNSET), f"{at}/{pointer_segment(name)}")
     elif isinstance(a, list) and isinstance(b, list):
         for index in range(max(len(a), len(b))):
             left = a[index] if index < len(a) else UNSET
             right = b[index] if index < len(b) else UNSET
-            yield from _walk(left, right, f"{at}/{index}")
+            yield from _walk_differences(left, right, f"{at}/{index}")
     elif type(a) is not type(b) or a != b:
         yield ChangedValue(at, a, b)
 
 
 def patch_operations(a: Any, b: Any) -> list[dict[str, Any]]:
     """Return operations that turn one document into another. Applied in order, they give exactly the second."""
-    return list(_operations(a, b, ""))
+    return list(_diff_operations(a, b, ""))
 
 
-def _operations(a: Any, b: Any, at: str) -> Iterator[dict[str, Any]]:
+def _diff_operations(a: Any, b: Any, at: str) -> Iterator[dict[str, Any]]:
     if isinstance(a, dict) and isinstance(b, dict):
         for name in a:
             if name not in b:
-                yield {"op": "remove", "path": f"{at}/{escape(name)}"}
+                yield {"op": "remove", "path": f"{at}/{pointer_segment(name)}"}
         for name, value in b.items():
-            path = f"{at}/{escape(name)}"
+            path = f"{at}/{pointer_segment(name)}"
             if name in a:
-                yield from _operations(a[name], value, path)
+                yield from _diff_operations(a[name], value, path)
             else:
                 yield {"op": "add", "path": path, "value": value}
     elif isinstance(a, list) and isinstance(b, list):
@@ -60,13 +60,13 @@ def _operations(a: Any, b: Any, at: str) -> Iterator[dict[str, Any]]:
             yield {"op": "remove", "path": f"{at}/{index}"}
         for index, value in enumerate(b):
             if index < len(a):
-                yield from _operations(a[index], value, f"{at}/{index}")
+                yield from _diff_operations(a[index], value, f"{at}/{index}")
             else:
                 yield {"op": "add", "path": f"{at}/-", "value": value}
     elif type(a) is not type(b) or a != b:
         yield {"op": "replace", "path": at, "value": b}
 
 
-def escape(name: str) -> str:
+def pointer_segment(name: str) -> str:
     """Return a name as a segment of a JSON Pointer."""
     return name.replace("~", "~0").replace("/", "~1")

@@ -45,7 +45,7 @@ def apply_operations(
         BadPatch: ``findings`` has the malformed operations, or else the first that cannot be applied.
         LimitExceeded: the document would become too large or too deep, or the operations are too much work.
     """
-    findings = [finding for index, one in enumerate(operations) for finding in _malformed(index, one)]
+    findings = [finding for index, one in enumerate(operations) for finding in _find_malformed(index, one)]
     if findings:
         raise _bad_patch(findings)
     target = _Target(document, ids, bytes_max)
@@ -57,7 +57,7 @@ def apply_operations(
             text = f"ops[{index}] ({name} {path}) cannot be applied: {error}."
             raise _bad_patch([Finding("patch.invalid", text, f"ops[{index}]")]) from None
         except RecursionError:
-            raise _exceeded(f"The document is too deep after ops[{index}].") from None
+            raise _limit_exceeded(f"The document is too deep after ops[{index}].") from None
     return target.document
 
 
@@ -67,7 +67,7 @@ def _bad_patch(findings: list[Finding]) -> BadPatch:
     return BadPatch(f"The patch is not valid: {first.rstrip('.')}{rest}.", findings=findings)
 
 
-def _malformed(index: int, operation: Any) -> list[Finding]:
+def _find_malformed(index: int, operation: Any) -> list[Finding]:
     """Return what is wrong with an operation, whatever the document."""
     at = f"ops[{index}]"
     if not isinstance(operation, Mapping) or operation.get("op") not in _OPS:
@@ -100,7 +100,7 @@ class _Budget:
         """Count work."""
         self._work -= work
         if self._work < 0:
-            raise _exceeded("The operations of the patch read and copy too much.")
+            raise _limit_exceeded("The operations of the patch read and copy too much.")
 
     def encoded(self, value: Any) -> bytes:
         """Encode a part of the document, or a value for it."""
@@ -112,7 +112,9 @@ class _Budget:
         """Count what is put into the document, before it is."""
         self._size += size
         if self._size > self._bytes_max:
-            raise _exceeded(f"The new document has {self._size:,} bytes or more; the limit is {self._bytes_max:,}.")
+            raise _limit_exceeded(
+                f"The new document has {self._size:,} bytes or more; the limit is {self._bytes_max:,}."
+            )
 
     def shrink(self, size: int) -> None:
         """Count what is taken out of the document."""
@@ -129,47 +131,47 @@ class _Target:
         self._budget = _Budget(len(raw), bytes_max)
 
     def apply(self, operation: Mapping[str, Any]) -> None:
-        path = _segments(operation["path"])
+        path = _pointer_segments(operation["path"])
         match operation["op"]:
             case "add":
-                self._add(path, self._budget.encoded(operation["value"]))
+                self._add_value(path, self._budget.encoded(operation["value"]))
             case "remove":
-                self._remove(path)
+                self._remove_element(path)
             case "replace":
                 raw = self._budget.encoded(operation["value"])
                 if path:
-                    place = self._get(path[:-1])
-                    self._put(place, self._key(place, path[-1]), raw)
+                    place = self._value_at(path[:-1])
+                    self._set_element(place, self._existing_key(place, path[-1]), raw)
                 else:
-                    self._add(path, raw)
+                    self._add_value(path, raw)
             case "move":
-                self._move(_segments(operation["from"]), path)
+                self._move_value(_pointer_segments(operation["from"]), path)
             case "copy":
-                self._add(path, self._budget.encoded(self._get(_segments(operation["from"]))))
+                self._add_value(path, self._budget.encoded(self._value_at(_pointer_segments(operation["from"]))))
             case "test":
-                if self._budget.encoded(self._get(path)) != self._budget.encoded(operation["value"]):
+                if self._budget.encoded(self._value_at(path)) != self._budget.encoded(operation["value"]):
                     raise _Wrong("the value there is another one")
 
-    def _get(self, path: Sequence[str]) -> Any:
+    def _value_at(self, path: Sequence[str]) -> Any:
         place = self.document
         for segment in path:
-            place = place[self._key(place, segment)]
+            place = place[self._existing_key(place, segment)]
         return place
 
-    def _key(self, place: Any, segment: str) -> Any:
+    def _existing_key(self, place: Any, segment: str) -> Any:
         """Return the key or index of an existing element."""
         if isinstance(place, dict):
             if segment not in place:
                 raise _Wrong(f'there is no "{shortened(segment)}"')
             return segment
         if isinstance(place, list):
-            index = self._index(place, segment)
+            index = self._list_index(place, segment)
             if not 0 <= index < len(place):
                 raise _Wrong(f"the list has {len(place)} elements")
             return index
         raise _Wrong(f'"{shortened(segment)}" is inside something that is neither a list nor a mapping')
 
-    def _index(self, place: list[Any], segment: str) -> int:
+    def _list_index(self, place: list[Any], segment: str) -> int:
         if segment.isdecimal() and (segment == "0" or not segment.startswith("0")):
             return int(segment[:INDEX_DIGITS_MAX])
         if segment == _END:
@@ -180,18 +182,18 @@ class _Target:
                 return index
         raise _Wrong(f'the list has no element called "{shortened(segment)}"')
 
-    def _add(self, path: Sequence[str], raw: bytes) -> None:
+    def _add_value(self, path: Sequence[str], raw: bytes) -> None:
         """Add a value, given as JSON."""
         if not path:
             self._budget.shrink(len(self._budget.encoded(self.document)))
             self._budget.grow(len(raw))
             self.document = msgspec.json.decode(raw)
             return
-        place = self._get(path[:-1])
+        place = self._value_at(path[:-1])
         if isinstance(place, dict):
-            self._put(place, path[-1], raw)
+            self._set_element(place, path[-1], raw)
         elif isinstance(place, list):
-            index = self._index(place, path[-1])
+            index = self._list_index(place, path[-1])
             if index > len(place):
                 raise _Wrong(f"the list has {len(place)} elements")
             self._budget.grow(len(raw) + 1)
@@ -199,7 +201,7 @@ class _Target:
         else:
             raise _Wrong("its parent is neither a list nor a mapping")
 
-    def _put(self, place: Any, key: Any, raw: bytes) -> None:
+    def _set_element(self, place: Any, key: Any, raw: bytes) -> None:
         """Set an element of a list or a mapping, which may be new in a mapping."""
         if isinstance(place, list) or key in place:
             self._budget.shrink(len(self._budget.encoded(place[key])))
@@ -208,29 +210,29 @@ class _Target:
             self._budget.grow(len(raw) + len(_encode(key)) + 2)
         place[key] = msgspec.json.decode(raw)
 
-    def _remove(self, path: Sequence[str]) -> bytes:
+    def _remove_element(self, path: Sequence[str]) -> bytes:
         """Remove an element. Returns it as JSON."""
         if not path:
             raise _Wrong("the whole document cannot be removed")
-        place = self._get(path[:-1])
-        key = self._key(place, path[-1])
+        place = self._value_at(path[:-1])
+        key = self._existing_key(place, path[-1])
         raw = self._budget.encoded(place[key])
         self._budget.shrink(len(raw) + (len(_encode(key)) + 2 if isinstance(place, dict) else 1))
         del place[key]
         return raw
 
-    def _move(self, source: Sequence[str], path: Sequence[str]) -> None:
+    def _move_value(self, source: Sequence[str], path: Sequence[str]) -> None:
         if list(path[: len(source)]) == list(source) and len(path) > len(source):
             raise _Wrong("nothing can be moved into itself")
         if source != path:
-            self._add(path, self._remove(source))
+            self._add_value(path, self._remove_element(source))
         else:
-            self._get(source)
+            self._value_at(source)
 
 
-def _segments(pointer: str) -> list[str]:
+def _pointer_segments(pointer: str) -> list[str]:
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
 
 
-def _exceeded(message: str) -> LimitExceeded:
+def _limit_exceeded(message: str) -> LimitExceeded:
     return LimitExceeded(message, hint="The limits are in [tool.weft.limits] of pyproject.toml.", code="limit.patches")

@@ -16,7 +16,7 @@ def read_retry(holder: Fields) -> RetryRule:
     if "retry" not in holder:
         return RetryRule()
     if not isinstance(raw, dict):
-        return RetryRule(attempts=_attempts(holder, "retry"))
+        return RetryRule(attempts=_read_attempts(holder, "retry"))
     retry = Fields(raw, holder.place("retry"), holder.problems, RETRY)
     delay_ms: int | None = None
     if retry.spelling("delay", "backoff_ms") == "backoff_ms":
@@ -24,14 +24,14 @@ def read_retry(holder: Fields) -> RetryRule:
     elif "delay" in retry:
         delay_ms = retry.duration("delay")
     return RetryRule(
-        attempts=_attempts(retry, retry.spelling("attempts", "max_attempts")),
+        attempts=_read_attempts(retry, retry.spelling("attempts", "max_attempts")),
         backoff=retry.choice("backoff", BACKOFFS, None),
         delay_ms=delay_ms,
         delay_ms_max=retry.duration("max_delay") if "max_delay" in retry else None,
     )
 
 
-def _attempts(fields: Fields, key: str) -> int | None:
+def _read_attempts(fields: Fields, key: str) -> int | None:
     attempts = fields.integer(key)
     if attempts is not None and attempts > ATTEMPTS_MAX:
         fields.wrong(key, f"at most {ATTEMPTS_MAX:,}")

@@ -34,7 +34,7 @@ def read_question(ask: Fields, default_title: str) -> QuestionFields:
         title=ask.text("title") or default_title,
         form=form,
         of=ask.texts("of"),
-        quorum=_quorum(ask),
+        quorum=_read_quorum(ask),
         on_timeout=on_timeout,
         escalate=escalate,
         four_eyes=ask.flag("four_eyes", default=False),
@@ -42,7 +42,7 @@ def read_question(ask: Fields, default_title: str) -> QuestionFields:
     )
 
 
-def _quorum(ask: Fields) -> str | int:
+def _read_quorum(ask: Fields) -> str | int:
     """Read how many people must approve. More than the people asked is an error, unless a group is asked."""
     if not isinstance(ask.raw.get("quorum"), int):
         return ask.choice("quorum", {"any": "any", "all": "all"}, "any")

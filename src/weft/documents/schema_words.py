@@ -45,7 +45,7 @@ def object_schema(raw: Any, at: At, problems: Problems, *, required: bool) -> di
         return None
     whole = "properties" in raw or "$ref" in raw or "$schema" in raw or raw == {"type": "object"}
     if whole:
-        return _checked(dict(raw), at, problems)
+        return _check_schema(dict(raw), at, problems)
     properties = {name: field_schema(value, (*at, name), problems) for name, value in raw.items()}
     needed = [name for name, schema in properties.items() if required and "default" not in schema]
     schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
@@ -64,7 +64,7 @@ def field_schema(raw: Any, at: At, problems: Problems) -> dict[str, Any]:
         word = raw.get("type")
         if isinstance(word, str) and word not in WORDS[:-1]:
             expanded = {**_from_word(word, (*at, "type"), problems), **{k: v for k, v in raw.items() if k != "type"}}
-        return _checked(expanded, at, problems) or {}
+        return _check_schema(expanded, at, problems) or {}
     return object_schema(raw, at, problems, required=True) or {}
 
 
@@ -79,7 +79,7 @@ def _from_word(word: str, at: At, problems: Problems) -> dict[str, Any]:
     return schema
 
 
-def _checked(schema: dict[str, Any], at: At, problems: Problems) -> dict[str, Any] | None:
+def _check_schema(schema: dict[str, Any], at: At, problems: Problems) -> dict[str, Any] | None:
     """Return the schema, or None after reporting that it is not valid."""
     try:
         compile_schema(schema)
@@ -90,7 +90,7 @@ def _checked(schema: dict[str, Any], at: At, problems: Problems) -> dict[str, An
     return schema
 
 
-def misfits(schema: dict[str, Any], value: Any) -> list[str]:
+def schema_misfits(schema: dict[str, Any], value: Any) -> list[str]:
     """Return the first few errors of a value under a schema, as sentences."""
     import jsonschema_rs  # noqa: PLC0415  # slow to import, and only registered types need it
 

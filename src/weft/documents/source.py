@@ -10,6 +10,7 @@ import msgspec
 
 from weft.core import values
 from weft.core.findings import At, Finding, Problem, Problems, document_error
+from weft.core.plurals import shortened, with_short_words
 from weft.documents.fields import Fields
 from weft.documents.text import BYTES_MAX, Text, UnreadableText, check_size, read_text
 from weft.errors import BadValue, LimitExceeded, NotFound, WeftError
@@ -56,11 +57,11 @@ class DocumentSource:
         """Return the finding for a problem, with its path and line."""
         return Finding(
             problem.code,
-            problem.message,
-            self._path(problem.at),
+            with_short_words(problem.message),
+            self._readable_path(problem.at),
             self.text.line(problem.at) if self.file else 0,
             self.file,
-            problem.suggestion,
+            with_short_words(problem.suggestion),
             problem.severity,
         )
 
@@ -68,7 +69,7 @@ class DocumentSource:
         """Return the error for this document."""
         return self.kind.refusal(findings, name=self.file or name or "the document")
 
-    def _path(self, at: At) -> str:
+    def _readable_path(self, at: At) -> str:
         """Return a readable path. Nodes and steps in a list are shown by id, not by index."""
         text = ""
         for depth, key in enumerate(at):
@@ -77,7 +78,7 @@ class DocumentSource:
             if isinstance(shown, int):
                 text += f"[{shown}]"
             else:
-                text += f".{shown}" if text else shown
+                text += f".{shortened(shown)}" if text else shortened(shown)
         return text
 
     def _item_id(self, index: int) -> str | int:

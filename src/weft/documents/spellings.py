@@ -67,7 +67,7 @@ def inline_blobs(condition: Any, resolve: Callable[[str], Any]) -> Any:
     for key in ("schema", "not_schema", "python", "code_ref"):
         reference = found.get(key)
         if isinstance(reference, str) and reference.startswith(REFERENCE):
-            content = _fetched(reference, resolve, as_json=key in ("schema", "not_schema"))
+            content = _fetch_reference(reference, resolve, as_json=key in ("schema", "not_schema"))
             if content is not None:
                 found["code" if key == "code_ref" else key] = content
                 found.pop("code_ref", None)
@@ -78,20 +78,20 @@ def blob_exists(reference: str, resolve: Callable[[str], Any]) -> bool:
     """Return whether a blob is in the store. Returns True if the store fails, because the node reads the blob later."""
     try:
         return resolve(reference) is not None
-    except Exception:  # noqa: BLE001  # whatever a store raises
+    except Exception:  # noqa: BLE001  # a store may raise anything
         return True
 
 
-def _fetched(reference: str, resolve: Callable[[str], Any], *, as_json: bool) -> Any:
+def _fetch_reference(reference: str, resolve: Callable[[str], Any], *, as_json: bool) -> Any:
     try:
         content = resolve(reference)
         if as_json and isinstance(content, bytes | str):
             return msgspec.json.decode(content)
         return content.decode() if isinstance(content, bytes) else content
-    except Exception:  # noqa: BLE001  # whatever a store raises: the compiler of conditions reports the missing blob
+    except Exception:  # noqa: BLE001  # a store may raise anything; the compiler reports the missing blob
         return None
 
 
 def fold_mapping(raw: Any) -> Any:
-    """Return a value of ``input_mapping`` or ``output_mapping`` as a template. In them, a text is an expression."""
+    """Return a value of ``input_mapping`` or ``output_mapping`` as a template. A string there is an expression."""
     return f"${{{raw}}}" if isinstance(raw, str) else raw

@@ -83,7 +83,7 @@ def read_text(text: str) -> Text:
         bare = _COMMENT.sub(lambda found: found[1] or "", text) if "//" in text else text
         data = _parse_json(bare)
         if data is not None:
-            return Text(data, _marks_of(bare))
+            return Text(data, _lines_of_json(bare))
     try:
         return Text(*_Composer(text).document())
     except yaml.MarkedYAMLError as error:
@@ -99,29 +99,31 @@ class _DuplicateKey(Exception):
 def _parse_json(text: str) -> Any:
     """Parse JSON. Returns None on errors, because the YAML parser has better messages."""
     try:
-        return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse, parse_int=_integer)
+        return json.loads(
+            text, object_pairs_hook=_object_without_duplicates, parse_constant=_refuse_constant, parse_int=_read_integer
+        )
     except (ValueError, RecursionError, _DuplicateKey):
         return None
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise _DuplicateKey
     return found
 
 
-def _refuse(_: str) -> Any:
+def _refuse_constant(_: str) -> Any:
     raise ValueError
 
 
-def _integer(text: str) -> int:
+def _read_integer(text: str) -> int:
     if not _INTEGER.fullmatch(text):
         raise ValueError
     return int(text)
 
 
-def _marks_of(text: str) -> Marks | None:
+def _lines_of_json(text: str) -> Marks | None:
     """Return the lines of JSON text, as the YAML parser sees them. None if it cannot read the text."""
     try:
         return _Composer(text).document()[1]
@@ -143,37 +145,37 @@ class _Composer:
         self._next()  # the start of the stream
         if isinstance(self._next(), yaml.StreamEndEvent):
             raise UnreadableText("yaml", "the document is empty.")
-        built = self._value(self._next(), 0)
+        built = self._read_value(self._next(), 0)
         self._next()  # the end of the document
         after = self._next()
         if not isinstance(after, yaml.StreamEndEvent):
             raise UnreadableText("yaml", "a file can contain only one document.", line=_yaml_line(after))
         return built
 
-    def _value(self, event: Any, depth: int) -> tuple[Any, Marks]:
+    def _read_value(self, event: Any, depth: int) -> tuple[Any, Marks]:
         kind = type(event)
         if kind is yaml.AliasEvent:
-            return self._alias(event)
+            return self._resolve_alias(event)
         before = self._values
         self._values += 1
         if self._values > VALUES_MAX:
             raise _too_big(event)
         if event.tag is not None:
-            raise _tagged(event, self._text)
+            raise _tag_error(event, self._text)
         if kind is yaml.ScalarEvent:
             text = event.value
-            built: tuple[Any, Marks] = (_scalar(text) if event.implicit[0] else text, (_yaml_line(event), None))
+            built: tuple[Any, Marks] = (_read_scalar(text) if event.implicit[0] else text, (_yaml_line(event), None))
         elif depth >= DEPTH_MAX:
             raise UnreadableText("too_deep", f"the document has more than {DEPTH_MAX} levels.", line=_yaml_line(event))
         elif kind is yaml.SequenceStartEvent:
-            built = self._list(event, depth + 1)
+            built = self._read_list(event, depth + 1)
         else:
-            built = self._mapping(event, depth + 1)
+            built = self._read_mapping(event, depth + 1)
         if event.anchor is not None:
             self._anchors[event.anchor] = (*built, self._values - before)
         return built
 
-    def _alias(self, event: Any) -> tuple[Any, Marks]:
+    def _resolve_alias(self, event: Any) -> tuple[Any, Marks]:
         found = self._anchors.get(event.anchor)
         if found is None:
             raise UnreadableText("yaml", f"the alias *{event.anchor} comes before its anchor.", line=_yaml_line(event))
@@ -183,16 +185,16 @@ class _Composer:
             raise _too_big(event)
         return data, (_yaml_line(event), parts)
 
-    def _list(self, event: Any, depth: int) -> tuple[Any, Marks]:
+    def _read_list(self, event: Any, depth: int) -> tuple[Any, Marks]:
         items: list[Any] = []
         marks: list[Marks] = []
         while type(inner := self._next()) is not yaml.SequenceEndEvent:
-            item, mark = self._value(inner, depth)
+            item, mark = self._read_value(inner, depth)
             items.append(item)
             marks.append(mark)
         return items, (_yaml_line(event), marks)
 
-    def _mapping(self, event: Any, depth: int) -> tuple[Any, Marks]:
+    def _read_mapping(self, event: Any, depth: int) -> tuple[Any, Marks]:
         fields: dict[str, Any] = {}
         marks: dict[str, Marks] = {}
         while type(name := self._next()) is not yaml.MappingEndEvent:
@@ -201,7 +203,7 @@ class _Composer:
             key = name.value
             if key in fields:
                 raise UnreadableText("duplicate_key", f'the key "{key}" is used twice.', line=_yaml_line(name))
-            fields[key], (line, parts) = self._value(self._next(), depth)
+            fields[key], (line, parts) = self._read_value(self._next(), depth)
             # A block begins on the line after its key, but the line of the key is easier to find.
             marks[key] = (_yaml_line(name) if parts is not None else line, parts)
         return fields, (_yaml_line(event), marks)
@@ -215,7 +217,7 @@ def _yaml_line(event: Any) -> int:
     return int(event.start_mark.line) + 1
 
 
-def _scalar(text: str) -> Any:
+def _read_scalar(text: str) -> Any:
     if text in _WORDS:
         return _WORDS[text]
     if not text[0].isdigit() and text[0] not in "+-.":
@@ -229,12 +231,12 @@ def _scalar(text: str) -> Any:
     return text
 
 
-def _tagged(event: Any, text: str) -> UnreadableText:
+def _tag_error(event: Any, text: str) -> UnreadableText:
     line = _yaml_line(event)
-    return _bang(text, line) or UnreadableText("yaml", f"the tag {event.tag} is not allowed.", line=line)
+    return _unquoted_bang_error(text, line) or UnreadableText("yaml", f"the tag {event.tag} is not allowed.", line=line)
 
 
-def _bang(text: str, line: int) -> UnreadableText | None:
+def _unquoted_bang_error(text: str, line: int) -> UnreadableText | None:
     """Return a message for the most common mistake: a condition that begins with an unquoted ``!``."""
     lines = text.split("\n")
     found = _BANG.search(lines[line - 1]) if 0 < line <= len(lines) else None
@@ -248,4 +250,4 @@ def _bad_yaml(error: yaml.MarkedYAMLError, text: str) -> UnreadableText:
     mark = error.problem_mark or error.context_mark
     line = mark.line + 1 if mark is not None else 0
     problem = error.problem or error.context or "it cannot be read"
-    return _bang(text, line) or UnreadableText("yaml", f"this is not YAML: {problem}.", line=line)
+    return _unquoted_bang_error(text, line) or UnreadableText("yaml", f"this is not YAML: {problem}.", line=line)

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from weft.agents.models.prices import Prices
 from weft.authoring.agents.framework_calls import DEFAULT_TIMEOUT, FrameworkAnswer, FrameworkCalls, is_in_workflow
-from weft.authoring.agents.operations import here
+from weft.authoring.agents.operations import loop_scope
 from weft.authoring.policies import Duration
 from weft.core import values
 from weft.core.events import Effect
@@ -98,7 +98,7 @@ def _model_methods(kind: Any, calls: FrameworkCalls) -> dict[str, Callable[..., 
             result = await kind._agenerate(self, messages, *arguments, **options)  # noqa: SLF001
             return FrameworkAnswer(_recorded_result(result), _usage_of(result))
 
-        return _restored_result(await calls.ask_model(call))
+        return _restored_result(await calls.ask_model(_name_of(self), call))
 
     def _generate(self: Any, *arguments: Any, **options: Any) -> ChatResult:
         if is_in_workflow():
@@ -109,6 +109,12 @@ def _model_methods(kind: Any, calls: FrameworkCalls) -> dict[str, Callable[..., 
         return not is_in_workflow() and kind._should_stream(self, **options)  # noqa: SLF001
 
     return {"_agenerate": _agenerate, "_generate": _generate, "_should_stream": _should_stream}
+
+
+def _name_of(model: BaseChatModel) -> str:
+    """Return the provider's name of a model, or else that of its class."""
+    names = (getattr(model, name, None) for name in ("model_name", "model"))
+    return next((name for name in names if isinstance(name, str) and name), type(model).__mro__[1].__name__)
 
 
 def _usage_of(result: ChatResult) -> ModelUsage:
@@ -151,8 +157,8 @@ def _tool_methods(kind: Any, effects: dict[str, Effect], approvers: tuple[str, .
         if not is_in_workflow():
             return await kind.ainvoke(self, input, config, **options)
         effect = for_checks.effect_of(self.name)
-        calls = FrameworkCalls(here().driver.machine.state.workflow, approvers=approvers)
-        refusal = await calls.refusal(self.name, _shown(self, input), effect)
+        calls = FrameworkCalls(loop_scope().driver.machine.state.workflow, approvers=approvers)
+        refusal = await calls.refusal(self.name, _given_arguments(self, input), effect)
         if refusal is not None:
             return _told(self.name, input, values.encode(refusal).decode())
 
@@ -182,7 +188,7 @@ def _is_tool_call(given: Any) -> bool:
     return isinstance(given, dict) and given.get("type") == "tool_call"
 
 
-def _shown(tool: BaseTool, given: Any) -> Any:
+def _given_arguments(tool: BaseTool, given: Any) -> Any:
     """Return the arguments that the model gave, without those that the framework adds."""
     arguments = given["args"] if _is_tool_call(given) else given
     if not isinstance(arguments, dict):

@@ -72,9 +72,14 @@ def durable(
         timeout: How long a model call may take.
 
     Raises:
-        UsageError: A tool acts on this machine in a way that cannot be recorded, or ``effects`` names an unknown tool.
+        UsageError: It is no agent, or is durable already, a tool acts on this machine in a way that cannot be recorded,
+            or ``effects`` names an unknown tool.
         BadValue: An effect or the timeout is not valid.
     """
+    is_agent = isinstance(agent, agents.Agent)
+    FrameworkCalls.check_agent(
+        agent, is_agent=is_agent, is_durable=is_agent and isinstance(agent.model, _RecordedModel)
+    )
     calls = FrameworkCalls(agent.name, effects=effects, approvers=tuple(approvers), prices=prices, timeout=timeout)
     family = _Family(calls)
     made = family.durable(agent)
@@ -151,7 +156,7 @@ def _durable_tool(tool: agents.FunctionTool, calls: FrameworkCalls) -> agents.Fu
             return values.encode(refusal).decode()
 
         async def call() -> dict[str, Any]:
-            return _recorded(await perform(context, given))
+            return _to_json(await perform(context, given))
 
         return _restored(await calls.call_tool(tool.name, effect, call))
 
@@ -167,7 +172,7 @@ def _arguments(given: str) -> Any:
         return given
 
 
-def _recorded(output: Any) -> dict[str, Any]:
+def _to_json(output: Any) -> dict[str, Any]:
     """Return what a tool returned as JSON. The framework sends what is no part of a message as its text."""
     if isinstance(output, str):
         return {"text": output}
@@ -191,6 +196,12 @@ class _RecordedModel(Model):
             self._model = MultiProvider().get_model(self._model)
         return self._model
 
+    def _name(self) -> str:
+        """Return the provider's name of the model."""
+        if self._model is None or isinstance(self._model, str):
+            return self._model or "default"
+        return str(getattr(self._model, "model", type(self._model).__name__))
+
     async def get_response(
         self,
         system_instructions: str | None,
@@ -211,7 +222,7 @@ class _RecordedModel(Model):
             spent = ModelUsage(input=usage.input_tokens, output=usage.output_tokens, cached=cached)
             return FrameworkAnswer(_response.dump_python(response, mode="json"), spent)
 
-        return _response.validate_python(await self._calls.ask_model(call))
+        return _response.validate_python(await self._calls.ask_model(self._name(), call))
 
     def stream_response(self, *arguments: Any, **options: Any) -> Any:
         if not is_in_workflow():

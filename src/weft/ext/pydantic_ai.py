@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from weft.agents.models.prices import Prices
 from weft.authoring.agents.framework_calls import DEFAULT_TIMEOUT, FrameworkAnswer, FrameworkCalls, is_in_workflow
-from weft.authoring.agents.operations import here
+from weft.authoring.agents.operations import loop_scope
 from weft.authoring.policies import Duration
 from weft.core.events import Effect
 from weft.errors import UsageError
@@ -65,9 +65,12 @@ def durable(
         timeout: How long a model call may take.
 
     Raises:
-        UsageError: ``effects`` names a tool that the agent does not have.
+        UsageError: It is no agent, or is durable already, or ``effects`` names a tool that it does not have.
         BadValue: An effect or the timeout is not valid.
     """
+    FrameworkCalls.check_agent(
+        agent, is_agent=isinstance(agent, AbstractAgent), is_durable=isinstance(agent, _DurableAgent)
+    )
     calls = FrameworkCalls(
         agent.name or "agent", effects=effects, approvers=tuple(approvers), prices=prices, timeout=timeout
     )
@@ -95,6 +98,19 @@ class _DurableAgent(WrapperAgent[Deps, Output]):
         capabilities = [*(options.pop("capabilities", None) or ()), _Durability(self._calls)]
         return self.wrapped.iter(user_prompt, capabilities=capabilities, **options)
 
+    def run_sync(self, *arguments: Any, **options: Any) -> Any:
+        _refuse_in_workflow("run_sync")
+        return super().run_sync(*arguments, **options)
+
+    def run_stream_sync(self, *arguments: Any, **options: Any) -> Any:
+        _refuse_in_workflow("run_stream_sync")
+        return super().run_stream_sync(*arguments, **options)
+
+
+def _refuse_in_workflow(method: str) -> None:
+    if is_in_workflow():
+        raise UsageError(f"A workflow cannot wait for {method}().", hint="Write await agent.run(…).")
+
 
 @dataclass
 class _Durability(AbstractCapability[Any]):
@@ -106,7 +122,7 @@ class _Durability(AbstractCapability[Any]):
         return CapabilityOrdering(position="innermost")
 
     def get_default_run_id(self) -> str:
-        scope = here()
+        scope = loop_scope()
         number = scope.count("agent run", "agent run")
         return f"{scope.driver.machine.state.run_id}:{scope.prefix}{number}"
 
@@ -140,7 +156,7 @@ class _DurableModel(WrapperModel):
             spent = ModelUsage(input=usage.input_tokens, output=usage.output_tokens, cached=usage.cache_read_tokens)
             return FrameworkAnswer(_response.dump_python(response, mode="json"), spent)
 
-        return _response.validate_python(await self._calls.ask_model(call))
+        return _response.validate_python(await self._calls.ask_model(self.wrapped.model_name, call))
 
     def request_stream(self, *_: Any, **__: Any) -> Any:
         raise UsageError(

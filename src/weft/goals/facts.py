@@ -11,7 +11,7 @@ from weft.core.findings import At
 from weft.core.goal.definitions import METADATA, Collect, Give, Need, Role
 from weft.core.goal.types import Type
 from weft.documents.fields import Fields, describe
-from weft.goals.values import read_deadline, read_json, read_ms, read_script
+from weft.goals.values import read_deadline, read_goal_script, read_json_value, read_ms
 
 NEED = ("type", "default", "optional", "const", "meta", "collect", "match", "mapping", "each", "deadline", "name")
 GIVE = ("type", "name", "mapping", "whole")
@@ -55,16 +55,16 @@ class FactFields:
             for key in ("needs", "gives"):
                 if key in step:
                     step.spelling("attributes", key)
-            self._attributes()
+            self._read_attributes()
             return
         for fact, raw, at in _named_facts(step, "needs"):
             self.places[f"needs.{fact}"] = at
-            self.needs[fact] = self._need(raw, at)
+            self.needs[fact] = self._read_need(raw, at)
         for fact, raw, at in _named_facts(step, "gives"):
             self.places[f"gives.{fact}"] = at
-            self.gives[fact] = self._give(raw, at)
+            self.gives[fact] = self._read_give(raw, at)
 
-    def _need(self, raw: Any, at: At) -> Need:
+    def _read_need(self, raw: Any, at: At) -> Need:
         if raw is None or isinstance(raw, str):
             return Need(type=raw)
         need = Fields(raw, at, self.step.problems, (*NEED, *_SCHEMA))
@@ -77,11 +77,11 @@ class FactFields:
             role = "optional"
         return Need(
             role=role,
-            type=_type(need, NEED),
+            type=_read_type(need, NEED),
             name=need.text("name"),
             collect=need.choice("collect", COLLECT, "first"),
-            match=read_script(need, "match"),
-            mapping=read_script(need, "mapping"),
+            match=read_goal_script(need, "match"),
+            mapping=read_goal_script(need, "mapping"),
             each=need.flag("each", default=False),
             default=need.raw.get("default", msgspec.UNSET),
             deadline=read_deadline(need, "deadline"),
@@ -89,20 +89,20 @@ class FactFields:
             meta=need.text("meta"),
         )
 
-    def _give(self, raw: Any, at: At) -> Give:
+    def _read_give(self, raw: Any, at: At) -> Give:
         if raw is None or isinstance(raw, str):
             return Give(type=raw)
         give = Fields(raw, at, self.step.problems, (*GIVE, *_SCHEMA))
         return Give(
-            type=_type(give, GIVE),
+            type=_read_type(give, GIVE),
             key=give.text("name"),
             whole=give.flag("whole", default=False),
-            mapping=read_script(give, "mapping"),
+            mapping=read_goal_script(give, "mapping"),
         )
 
     # --- attributes ---------------------------------------------------------------------------------------------
 
-    def _attributes(self) -> None:
+    def _read_attributes(self) -> None:
         for fact, raw, at in _named_facts(self.step, "attributes"):
             spec = Fields(raw, at, self.step.problems, ATTRIBUTE)
             if spec.raw and "role" not in spec:
@@ -110,43 +110,43 @@ class FactFields:
             role = spec.choice("role", ROLES, None)
             if role is None:
                 continue
-            fields = _nested(spec, role)
+            fields = _role_settings(spec, role)
             for key in fields.raw:
                 if key in _SETTINGS and key not in _BLOCKS[role]:
                     spec.problems.add("unknown_field", spec.place(key), f"{key} does not apply to the role {role}.")
             if role == "output":
                 self.places[f"gives.{fact}"] = at
-                self.gives[fact] = self._output(fields)
+                self.gives[fact] = self._read_output(fields)
             else:
                 self.places[f"needs.{fact}"] = at
-                self.needs[fact] = self._input(fields, role)
+                self.needs[fact] = self._read_input(fields, role)
 
-    def _input(self, spec: Fields, role: Any) -> Need:
-        name, script = self._mapping(spec)
+    def _read_input(self, spec: Fields, role: Any) -> Need:
+        name, script = self._read_name_and_script(spec)
         if role == "meta":
             if "key" not in spec:
                 spec.needed("key")
-            return Need(role="const", type=_type(spec, ATTRIBUTE), name=name, meta=spec.text("key") or METADATA[0])
+            return Need(role="const", type=_read_type(spec, ATTRIBUTE), name=name, meta=spec.text("key") or METADATA[0])
         deadline = read_deadline(spec, "deadline") if spec.raw.get("deadline") == "wait" else read_ms(spec, "deadline")
         value_key = spec.spelling("value", "default") if role == "const" else "value"
         return Need(
             role=role,
-            type=_type(spec, ATTRIBUTE),
+            type=_read_type(spec, ATTRIBUTE),
             name=name,
             mapping=script,
             collect=spec.choice("collect", COLLECT, "first"),
-            match=read_script(spec, "match"),
+            match=read_goal_script(spec, "match"),
             each=spec.flag("for_each", default=False),
-            default=read_json(spec, "default") if "default" in spec and role != "const" else msgspec.UNSET,
+            default=read_json_value(spec, "default") if "default" in spec and role != "const" else msgspec.UNSET,
             deadline=deadline or None,
-            value=read_json(spec, value_key) if value_key in spec else msgspec.UNSET,
+            value=read_json_value(spec, value_key) if value_key in spec else msgspec.UNSET,
         )
 
-    def _output(self, spec: Fields) -> Give:
-        name, script = self._mapping(spec)
-        return Give(type=_type(spec, ATTRIBUTE), key=name, mapping=script)
+    def _read_output(self, spec: Fields) -> Give:
+        name, script = self._read_name_and_script(spec)
+        return Give(type=_read_type(spec, ATTRIBUTE), key=name, mapping=script)
 
-    def _mapping(self, spec: Fields) -> tuple[str, Any]:
+    def _read_name_and_script(self, spec: Fields) -> tuple[str, Any]:
         """Read the inner name of a fact, and the script that converts its value."""
         if "mapping" not in spec:
             return "", None
@@ -154,9 +154,9 @@ class FactFields:
         if "script" not in mapping:
             return mapping.text("name"), None
         if isinstance(mapping.raw["script"], dict) or "language" not in mapping:
-            return mapping.text("name"), read_script(mapping, "script")
+            return mapping.text("name"), read_goal_script(mapping, "script")
         both = {"script": {key: mapping.raw[key] for key in ("language", "script")}}
-        return mapping.text("name"), read_script(Fields(both, mapping.at, spec.problems, MAPPING), "script")
+        return mapping.text("name"), read_goal_script(Fields(both, mapping.at, spec.problems, MAPPING), "script")
 
 
 def _named_facts(step: Fields, key: str) -> Iterator[tuple[str, Any, At]]:
@@ -171,7 +171,7 @@ def _named_facts(step: Fields, key: str) -> Iterator[tuple[str, Any, At]]:
         step.wrong(key, "a mapping of facts to types, or a list of facts")
 
 
-def _nested(spec: Fields, role: str) -> Fields:
+def _role_settings(spec: Fields, role: str) -> Fields:
     """Return the settings of an attribute: next to its role, or in a block with the name of the role."""
     for other, known in _BLOCKS.items():
         if other not in spec:
@@ -189,7 +189,7 @@ def _nested(spec: Fields, role: str) -> Fields:
     return spec
 
 
-def _type(fields: Fields, own: tuple[str, ...]) -> Type:
+def _read_type(fields: Fields, own: tuple[str, ...]) -> Type:
     """Read a type: a word, JSON Schema under ``type``, or keywords of JSON Schema among the other fields."""
     raw = fields.raw.get("type")
     if raw is not None and not isinstance(raw, str | dict):

@@ -5,7 +5,7 @@ The source is not changed. Invalid parts are reported and omitted, so that all p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -13,13 +13,13 @@ import msgspec
 
 from weft.core.findings import At, Problems
 from weft.core.goal.checks import BadStep, Languages, find_problems
-from weft.core.goal.definitions import HttpWay, Need, StepDef, StepWay, give_key, inner_name, of_agent
+from weft.core.goal.definitions import HttpWay, Need, StepDef, StepWay, agent_gives, give_key, inner_name
 from weft.documents.fields import Fields
 from weft.documents.source import DocumentKind, check_format, listed_items
 from weft.errors import BadValue
 from weft.goals.facts import FactFields
 from weft.goals.policies import Policies, Steps
-from weft.goals.values import read_script
+from weft.goals.values import read_goal_script
 from weft.goals.ways import READERS, StepWays, rename_gives, rename_needs, texts_by_name
 from weft.steps.http.urls import url_names
 
@@ -47,20 +47,26 @@ class Folded(msgspec.Struct, frozen=True):
     at: At
 
 
-def fold_document(raw: Any, steps: Steps, languages: Languages, problems: Problems) -> list[Folded]:
-    """Fold the steps of a document: a mapping by id, a list with ids, or a single step."""
+def fold_document(
+    raw: Any, steps: Steps, languages: Languages, problems: Problems, give_way: Callable[[], None]
+) -> list[Folded]:
+    """Fold the steps of a document: a mapping by id, a list with ids, or a single step.
+
+    ``give_way`` is called after each.
+    """
     found = []
-    for step_id, body, at in _bodies(raw, problems):
+    for step_id, body, at in _step_bodies(raw, problems):
         known = (*STEP, "id") if not at or isinstance(at[-1], int) else STEP
         if not at:
             known = (*known, "weft")
         folded = _fold_step(step_id, Fields(body, at, problems, known), steps, languages)
         if folded is not None:
             found.append(folded)
+        give_way()
     return found
 
 
-def _bodies(raw: Any, problems: Problems) -> Iterator[tuple[str, Any, At]]:
+def _step_bodies(raw: Any, problems: Problems) -> Iterator[tuple[str, Any, At]]:
     if isinstance(raw, dict) and "id" in raw and "steps" not in raw:
         check_format(Fields(raw, (), problems, raw), STEP_DOCUMENT)
         yield str(raw["id"]), raw, ()
@@ -89,7 +95,7 @@ def _fold_step(step_id: str, step: Fields, steps: Steps, languages: Languages) -
     facts.read()
     needs = rename_needs(facts.needs, ways.renamed["needs"])
     policies = Policies(step, way, steps)
-    when = read_script(step, step.spelling("when", "predicate"))
+    when = read_goal_script(step, step.spelling("when", "predicate"))
     inner = sorted(inner_name(fact, need) for fact, need in needs.items())
     policy, width = policies.policy(ways.timeout_ms), policies.width()
     cache, undo = policies.cache(), policies.undo(step_id, inner, policy)
@@ -102,7 +108,7 @@ def _fold_step(step_id: str, step: Fields, steps: Steps, languages: Languages) -
         # A placeholder, so that the rest of the step is checked, too.
         way=way if way is not None else StepWay(step_id),
         needs=needs,
-        gives=of_agent(facts.gives) if ways.is_agent else rename_gives(facts.gives, ways.renamed["gives"]),
+        gives=agent_gives(facts.gives) if ways.is_agent else rename_gives(facts.gives, ways.renamed["gives"]),
         when=when,
         policy=policy,
         width=width,
@@ -111,18 +117,18 @@ def _fold_step(step_id: str, step: Fields, steps: Steps, languages: Languages) -
         title=title,
         labels=labels,
     )
-    places = {**facts.places, "when": step.place(step.spelling("when", "predicate")), _word(definition): ways.at}
+    places = {**facts.places, "when": step.place(step.spelling("when", "predicate")), _way_word(definition): ways.at}
     for each in find_problems(definition, languages):
-        step.problems.add(each.code, _place(each.path, step.at, places), each.message, each.suggestion)
+        step.problems.add(each.code, _place_in_document(each.path, step.at, places), each.message, each.suggestion)
     return Folded(definition, step.at) if len(step.problems.entries) == before else None
 
 
-def _word(definition: StepDef) -> str:
+def _way_word(definition: StepDef) -> str:
     """Return the catalogue's name for how the step is performed."""
     return type(definition.way).__name__.removesuffix("Way").lower()
 
 
-def _place(path: str, at: At, places: dict[str, At]) -> At:
+def _place_in_document(path: str, at: At, places: dict[str, At]) -> At:
     """Translate a path of the catalogue into a location in the document, by its longest known prefix."""
     known = path
     while known:

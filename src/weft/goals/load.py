@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,15 @@ class LoadedSteps(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(found, path=whole, line=line, file=file)
 
 
-def load_steps(source: str | Path | Mapping[str, Any], languages: Languages, steps: Steps | None = None) -> LoadedSteps:
+def load_steps(
+    source: str | Path | Mapping[str, Any],
+    languages: Languages,
+    steps: Steps | None = None,
+    give_way: Callable[[], None] = lambda: None,
+) -> LoadedSteps:
     """Load the steps in a file, or in a dict of the same shape. ``steps`` describes the registered steps.
+
+    ``give_way`` is called between any two steps, so that a thread that loads thousands can pause for others.
 
     Raises:
         BadStep: the document is not valid; ``context["findings"]`` lists all problems.
@@ -45,7 +52,7 @@ def load_steps(source: str | Path | Mapping[str, Any], languages: Languages, ste
         if isinstance(source, Mapping)
         else read_file(Path(source), STEP_DOCUMENT)
     )
-    return _load(document, languages, steps or NoSteps())
+    return _load_source(document, languages, steps or NoSteps(), give_way)
 
 
 def parse_steps(text: str | bytes, languages: Languages, *, file: str = "", steps: Steps | None = None) -> LoadedSteps:
@@ -54,18 +61,20 @@ def parse_steps(text: str | bytes, languages: Languages, *, file: str = "", step
     Raises:
         BadStep: the document is not valid; ``context["findings"]`` lists all problems.
     """
-    return _load(read_source(text, file, STEP_DOCUMENT), languages, steps or NoSteps())
+    return _load_source(read_source(text, file, STEP_DOCUMENT), languages, steps or NoSteps())
 
 
-def _load(source: DocumentSource, languages: Languages, steps: Steps) -> LoadedSteps:
+def _load_source(
+    source: DocumentSource, languages: Languages, steps: Steps, give_way: Callable[[], None] = lambda: None
+) -> LoadedSteps:
     problems = STEP_DOCUMENT.new_problems()
-    folded = fold_document(source.data, steps, languages, problems)
+    folded = fold_document(source.data, steps, languages, problems, give_way)
     if problems.entries:
         raise source.refusal([source.finding(problem) for problem in problems.entries])
-    places = {step.definition.id: _position(source, step.at) for step in folded}
+    places = {step.definition.id: _position_of(source, step.at) for step in folded}
     return LoadedSteps([step.definition for step in folded], source.file or "the document", places)
 
 
-def _position(source: DocumentSource, at: At) -> tuple[str, int]:
+def _position_of(source: DocumentSource, at: At) -> tuple[str, int]:
     finding = source.finding(Problem("", at, ""))
     return finding.path, finding.line

@@ -62,7 +62,7 @@ class Policies:
         """Read how the step is retried. ``timeout_ms`` is the timeout next to the URL."""
         step = self.step
         base = (self.steps.step_policy(self.way.step) if isinstance(self.way, StepWay) else None) or DEFAULT_POLICY
-        changes: dict[str, Any] = self._configured() if self.config is not None else self._retry()
+        changes: dict[str, Any] = self._read_config() if self.config is not None else self._read_retry()
         if "delay_ms" in changes and "delay_ms_max" not in changes:
             changes["delay_ms_max"] = max(changes["delay_ms"], base.delay_ms_max)
         if "timeout" in step and timeout_ms:
@@ -79,7 +79,7 @@ class Policies:
         policy = msgspec.structs.replace(base, **changes)
         return DEFAULT_POLICY if policy == DEFAULT_POLICY else policy
 
-    def _retry(self) -> dict[str, Any]:
+    def _read_retry(self) -> dict[str, Any]:
         retry = read_retry(self.step)
         fields = {
             "attempts_max": retry.attempts,
@@ -89,7 +89,7 @@ class Policies:
         }
         return {name: value for name, value in fields.items() if value is not None}
 
-    def _configured(self) -> dict[str, Any]:
+    def _read_config(self) -> dict[str, Any]:
         config = self.config
         assert config is not None
         changes: dict[str, Any] = {}

@@ -22,7 +22,7 @@ from weft.documents.editor_schemas import (
     WHOLE,
     JsonSchema,
     by_id_or_listed,
-    closed,
+    closed_object,
     ref,
     retry_schema,
 )
@@ -37,7 +37,7 @@ _MS: JsonSchema = {"type": ["string", "integer"], "description": "milliseconds, 
 
 def document_schema() -> JsonSchema:
     """Return the schema of a document: steps by id, a list of steps, or a single step."""
-    step = _step()
+    step = _step_schema()
     fields: JsonSchema = {
         **dict.fromkeys(DOCUMENT, PROSE),
         "weft": {"const": STEP_DOCUMENT.format},
@@ -47,12 +47,12 @@ def document_schema() -> JsonSchema:
         "$schema": DIALECT,
         "title": "Weft steps",
         "anyOf": [
-            closed(fields, required=["steps"]),
-            closed({**step, "id": TEXT, "weft": {"const": STEP_DOCUMENT.format}}, required=["id"]),
+            closed_object(fields, required=["steps"]),
+            closed_object({**step, "id": TEXT, "weft": {"const": STEP_DOCUMENT.format}}, required=["id"]),
         ],
         "$defs": {
-            "step": closed(step),
-            "listed": closed({**step, "id": TEXT}, required=["id"]),
+            "step": closed_object(step),
+            "listed": closed_object({**step, "id": TEXT}, required=["id"]),
             **_goal_schema_parts(),
         },
     }
@@ -62,7 +62,7 @@ def _by_fact(part: str) -> JsonSchema:
     return {"anyOf": [{"type": "object", "additionalProperties": ref(part)}, {"type": "array", "items": TEXT}]}
 
 
-def _step() -> JsonSchema:
+def _step_schema() -> JsonSchema:
     return {
         **dict.fromkeys(STEP, ANY),
         "step": TEXT,
@@ -70,10 +70,10 @@ def _step() -> JsonSchema:
         "script": ref("script"),
         "pipeline": PIPELINE,
         "goal": TEXTS,
-        "workflow": {"anyOf": [TEXT, closed(dict.fromkeys(ways.WORKFLOW, TEXT), required=["name"])]},
+        "workflow": {"anyOf": [TEXT, closed_object(dict.fromkeys(ways.WORKFLOW, TEXT), required=["name"])]},
         "agent": TEXT,
         "ask": {"anyOf": [TEXT, ref("ask")]},
-        "flow": closed({**dict.fromkeys(ways.FLOW, TEXT_MAP), "goals": TEXTS}, required=["goals"]),
+        "flow": closed_object({**dict.fromkeys(ways.FLOW, TEXT_MAP), "goals": TEXTS}, required=["goals"]),
         "needs": _by_fact("need"),
         "gives": _by_fact("give"),
         "attributes": {"type": "object", "additionalProperties": ref("attribute")},
@@ -86,7 +86,7 @@ def _step() -> JsonSchema:
         "width": WHOLE,
         "cache": {"anyOf": [FLAG, DURATION]},
         "memoizable": {"anyOf": [FLAG, DURATION]},
-        "undo": {"anyOf": [TEXT, closed({"step": TEXT, "takes": TEXTS}, required=["step"])]},
+        "undo": {"anyOf": [TEXT, closed_object({"step": TEXT, "takes": TEXTS}, required=["step"])]},
         "title": TEXT,
         "name": TEXT,
         "labels": TEXT_MAP,
@@ -125,7 +125,7 @@ def _goal_schema_parts() -> JsonSchema:
         "on_timeout": {
             "anyOf": [
                 {"enum": ["fail", "approve", "reject"]},
-                closed({"escalate": TEXTS}, required=["escalate"]),
+                closed_object({"escalate": TEXTS}, required=["escalate"]),
             ]
         },
         "four_eyes": FLAG,
@@ -134,18 +134,20 @@ def _goal_schema_parts() -> JsonSchema:
     config = {**dict.fromkeys(policies.WORK_CONFIG, _MS), "max_retries": {"type": "integer", "minimum": -1}}
     config |= {"backoff_type": {"enum": list(BACKOFFS)}, "parallelism": COUNT}
     language = {"enum": list(LANGUAGES)}
-    script = [closed({word: TEXT}, required=[word]) for word in LANGUAGES]
+    script = [closed_object({word: TEXT}, required=[word]) for word in LANGUAGES]
     script += [
-        closed({a: language, b: TEXT}, required=[a, b]) for a in ("language", "lang") for b in ("script", "source")
+        closed_object({a: language, b: TEXT}, required=[a, b])
+        for a in ("language", "lang")
+        for b in ("script", "source")
     ]
     return {
         # These two allow other fields, because JSON Schema may describe the fact instead.
         "need": {"anyOf": [TEXT, {"type": "null"}, {"type": "object", "properties": need}]},
         "give": {"anyOf": [TEXT, {"type": "null"}, {"type": "object", "properties": give}]},
-        "attribute": closed(attribute, required=["role"]),
-        "http": closed(http),
-        "ask": closed(ask),
+        "attribute": closed_object(attribute, required=["role"]),
+        "http": closed_object(http),
+        "ask": closed_object(ask),
         "retry": retry_schema(),
-        "work_config": closed(config),
+        "work_config": closed_object(config),
         "script": {"anyOf": [TEXT, *script], "description": "CEL text, {jpath: …}, {lua: …} or {ale: …}"},
     }

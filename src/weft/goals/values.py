@@ -15,7 +15,7 @@ from weft.errors import BadDuration
 LANGUAGES: dict[str, Language] = {"cel": "cel", "jpath": "jpath", "lua": "lua", "ale": "ale"}
 
 
-def read_script(holder: Fields, key: str) -> Script | None:
+def read_goal_script(holder: Fields, key: str) -> Script | None:
     """Read a script: CEL text, ``{jpath: …}``, ``{lua: …}``, ``{ale: …}``, or ``{language, script}``."""
     raw = holder.raw.get(key)
     if raw is None:
@@ -29,7 +29,7 @@ def read_script(holder: Fields, key: str) -> Script | None:
     return Script(script[1], script[0]) if script is not None else None
 
 
-def read_json(holder: Fields, key: str) -> Any:
+def read_json_value(holder: Fields, key: str) -> Any:
     """Read a value that the older format writes as JSON in a text. Anything else is the value itself."""
     raw = holder.raw[key]
     if not isinstance(raw, str):

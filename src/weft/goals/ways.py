@@ -28,7 +28,7 @@ from weft.core.goal.definitions import (
 from weft.documents.fields import Fields
 from weft.documents.questions import QUESTION, read_question
 from weft.errors import BadValue
-from weft.goals.values import read_ms, read_script
+from weft.goals.values import read_goal_script, read_ms
 from weft.steps.http.urls import url_names
 
 Method = Literal["GET", "POST", "PUT", "DELETE", "PATCH"]
@@ -89,7 +89,7 @@ class StepWays:
         address, health = call.spelling("url", "endpoint"), call.spelling("health", "health_check")
         if call.raw and address not in call:
             call.needed("url")
-        url = self._url(call, address)
+        url = self._read_url(call, address)
         method = call.choice("method", METHODS, METHODS["POST"])
         answer = call.choice("answer", ANSWERS, "later" if self.step.raw.get("type") == "async" else "now")
         webhook = call.choice("webhook", WEBHOOKS, WEBHOOKS["signature"])
@@ -97,7 +97,7 @@ class StepWays:
             call.problems.add("bad_way", call.place("webhook"), "webhook applies only to answer: later.")
         if "timeout" in call:
             self.timeout_ms = read_ms(call, "timeout")
-        check = self._url(call, health)
+        check = self._read_url(call, health)
         if "{" in check:
             call.problems.add(
                 "bad_way", call.place(health), "a health check takes no arguments, because it does not belong to a run."
@@ -112,10 +112,10 @@ class StepWays:
             webhook=webhook,
             headers=texts_by_name(call, "headers"),
             health=check,
-            compensate=self._url(call, "compensate"),
+            compensate=self._read_url(call, "compensate"),
         )
 
-    def _url(self, call: Fields, key: str) -> str:
+    def _read_url(self, call: Fields, key: str) -> str:
         url = call.text(key)
         if url:
             try:
@@ -125,7 +125,7 @@ class StepWays:
         return url
 
     def _script(self, key: str) -> Way | None:
-        script = read_script(self.step, key)
+        script = read_goal_script(self.step, key)
         if script is not None and script.lang in INSIDE:
             hint = "script: {lua: …} or script: {ale: …}"
             self.step.problems.add("bad_way", self.at, "the script of a step must be in Lua or Ale.", hint)

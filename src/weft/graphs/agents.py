@@ -56,14 +56,14 @@ def _agent_parts(agent: Fields, *, older: bool) -> dict[str, Any]:
         "turns": turns,
         "approve": agent.text("approve"),
         "approvers": agent.texts("approvers"),
-        "options": _options(agent),
+        "options": _read_options(agent),
         "budget": agent.raw["budget"] if fold_budget(agent) is not None else None,
     }
     return {name: part for name, part in found.items() if part}
 
 
-def _options(agent: Fields) -> dict[str, Any]:
-    options = _mapping(agent, "options")
+def _read_options(agent: Fields) -> dict[str, Any]:
+    options = _read_mapping(agent, "options")
     if "temperature" not in agent:
         return options
     given = agent.raw["temperature"]
@@ -73,7 +73,7 @@ def _options(agent: Fields) -> dict[str, Any]:
     return {**options, "temperature": given}
 
 
-def _mapping(agent: Fields, key: str) -> dict[str, Any]:
+def _read_mapping(agent: Fields, key: str) -> dict[str, Any]:
     raw = agent.raw.get(key, {})
     if not isinstance(raw, dict):
         agent.wrong(key, "a mapping")

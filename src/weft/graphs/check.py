@@ -101,10 +101,10 @@ class _Lines:
             while name not in nodes and "." in name:
                 name = name.rpartition(".")[0]  # a finding about a field of the node
             return self._text.line(("nodes", name))
-        return self._text.line(("nodes", _index(nodes, name)))
+        return self._text.line(("nodes", _node_index(nodes, name)))
 
 
-def _index(nodes: Sequence[Any], name: str) -> int:
+def _node_index(nodes: Sequence[Any], name: str) -> int:
     """Return the index of a node in a list, or of the node that has a field of this path."""
     names = [item_id(node, GRAPH_DOCUMENT) for node in nodes]
     while name not in names and "." in name:

@@ -34,7 +34,7 @@ def fold_input(node: Fields) -> Source | None:
     return Source({name: fold_mapping(value) for name, value in raw.items()}, node.place(key))
 
 
-def fold_save(node: Fields) -> list[FoldedSave]:
+def fold_writes(node: Fields) -> list[FoldedSave]:
     """Read what a node writes, in document order."""
     key = node.spelling("save", "output_mapping")
     raw = node.raw.get(key, {})
@@ -56,14 +56,14 @@ def fold_save(node: Fields) -> list[FoldedSave]:
 def read_target(text: str, *, relative: bool) -> Target | None:
     """Parse a path to write to. With ``relative``, a bare path is allowed, too."""
     if text.startswith("state."):
-        return _target("state", text.removeprefix("state."))
+        return _read_target("state", text.removeprefix("state."))
     for prefix in _HERE:
         if text.startswith(prefix):
-            return _target("here", text.removeprefix(prefix))
-    return _target("here", text) if relative else None
+            return _read_target("here", text.removeprefix(prefix))
+    return _read_target("here", text) if relative else None
 
 
-def _target(scope: Any, text: str) -> Target | None:
+def _read_target(scope: Any, text: str) -> Target | None:
     path = text.split(".")
     return Target(scope, path) if all(_SEGMENT.fullmatch(segment) for segment in path) and len(path) <= 20 else None
 

@@ -22,7 +22,7 @@ from weft.documents.source import DocumentKind, check_format, listed_items
 from weft.documents.spellings import fold_mapping
 from weft.errors import BadGraph, BadValue
 from weft.graphs.capabilities import check_targets, fold_capabilities
-from weft.graphs.data import fold_input, fold_save
+from weft.graphs.data import fold_input, fold_writes
 from weft.graphs.joins import fold_join
 from weft.graphs.policies import fold_limits, fold_review, fold_undo
 from weft.graphs.routes import Inline, NodeRoutes
@@ -93,7 +93,7 @@ def fold_document(raw: Any, name: str, rules: Rules, problems: Problems) -> Fold
         graph.nodes[node_name].routes = ways.routes
         check_targets(fields[node_name], graph.nodes[node_name], fields)
         graph.targets |= ways.targets
-    graph.entries = _entries(document)
+    graph.entries = _start_entries(document)
     return graph
 
 
@@ -190,7 +190,7 @@ def _fold_node(name: str, node: Fields, rules: Rules, ways: tuple[NodeRoutes, Fo
         timeout_ms = node.duration("timeout")
         on_no_match: Any = "end" if routes.ends_unmatched else "fail"
         return FoldedNode(
-            name, node.at, work, reader.at, given, fold_save(node), timeout_ms=timeout_ms, on_no_match=on_no_match
+            name, node.at, work, reader.at, given, fold_writes(node), timeout_ms=timeout_ms, on_no_match=on_no_match
         )
     joining = fold_join(node)
     no_match = {"end": "end", "fail": "fail"}
@@ -200,7 +200,7 @@ def _fold_node(name: str, node: Fields, rules: Rules, ways: tuple[NodeRoutes, Fo
         work=work,
         work_at=reader.at,
         input=given,
-        save=fold_save(node),
+        save=fold_writes(node),
         retry=read_retry(node),
         timeout_ms=node.duration("timeout"),
         queue=node.text("queue"),
@@ -242,7 +242,7 @@ def _fold_dependencies(fields: dict[str, Fields], routes: dict[str, NodeRoutes],
                 problems.add("two_spellings", at, f"{routes_of.way} of {source} does not lead to {name}.")
 
 
-def _entries(document: Fields) -> list[tuple[str, At]] | None:
+def _start_entries(document: Fields) -> list[tuple[str, At]] | None:
     if "start" not in document:
         return None
     raw = document.raw["start"]

@@ -47,14 +47,14 @@ class Conditions:
         self._python = python
 
     def condition(self, source: Any, /) -> Looks:
-        return _looks(lambda: compile_condition(source, resolve=self._resolve, python=self._python))
+        return _find_uses(lambda: compile_condition(source, resolve=self._resolve, python=self._python))
 
     def expression(self, source: str, /) -> Looks:
-        return _plain_path(source) or _looks(lambda: compile_expression(source))
+        return _plain_path(source) or _find_uses(lambda: compile_expression(source))
 
     def template(self, source: Any, /) -> Looks:
         lone = isinstance(source, str) and source.startswith("${") and source.endswith("}")
-        return (_plain_path(source[2:-1]) if lone else None) or _looks(lambda: compile_template(source))
+        return (_plain_path(source[2:-1]) if lone else None) or _find_uses(lambda: compile_template(source))
 
 
 def _plain_path(text: str) -> Looks | None:
@@ -67,27 +67,27 @@ def _plain_path(text: str) -> Looks | None:
     return Looks(frozenset(path[:1]), frozenset([path]), path[0] == "error" or path[:2] == ("state", "_last_error"))
 
 
-def _looks(attempt: Callable[[], Condition | Expression | Template]) -> Looks:
+def _find_uses(attempt: Callable[[], Condition | Expression | Template]) -> Looks:
     try:
         read = attempt()
     except BadExpression as error:
-        raise Unreadable([_fault(found) for found in error.errors]) from None
+        raise Unreadable([_fault_of_error(found) for found in error.errors]) from None
     except WeftError as error:
         raise Unreadable([Fault(error.code, error.message, hint=error.hint)]) from None
     error_too = "error" in read.names or any(path[:2] == ("state", "_last_error") for path in read.paths)
     return Looks(read.names, read.paths, error_too)
 
 
-def _fault(found: Any) -> Fault:
+def _fault_of_error(found: Any) -> Fault:
     where = ""
     if found.position is not None:
         where = f" (at character {found.position + 1} of `{shorten(found.text)}`)"
     elif found.text:
         where = f" (in `{shorten(found.text)}`)"
-    return Fault(found.code, f"{found.message}{where}", _place(found.path), found.hint)
+    return Fault(found.code, f"{found.message}{where}", _split_path(found.path), found.hint)
 
 
-def _place(path: str) -> At:
+def _split_path(path: str) -> At:
     """Split a path such as ``all[1].schema`` into keys and indexes."""
     found = _PIECE.findall(path)
     return tuple(int(index) if index else quoted or name for index, quoted, name in found)

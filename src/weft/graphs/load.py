@@ -69,7 +69,7 @@ def load_graph(source: str | Path | Mapping[str, Any], context: DocumentContext 
             if isinstance(source, Mapping)
             else read_file(Path(source), GRAPH_DOCUMENT)
         )
-        return _load(document, context or DocumentContext())
+        return _load_source(document, context or DocumentContext())
 
 
 def parse_graph(text: str | bytes, file: str = "", context: DocumentContext | None = None) -> LoadedGraph:
@@ -79,7 +79,7 @@ def parse_graph(text: str | bytes, file: str = "", context: DocumentContext | No
         BadGraph: the document is not valid; ``context["findings"]`` lists all problems.
     """
     with _gc_disabled():
-        return _load(read_source(text, file, GRAPH_DOCUMENT), context or DocumentContext())
+        return _load_source(read_source(text, file, GRAPH_DOCUMENT), context or DocumentContext())
 
 
 @contextmanager
@@ -94,7 +94,7 @@ def _gc_disabled() -> Iterator[None]:
             gc.enable()
 
 
-def _load(document: DocumentSource, context: DocumentContext) -> LoadedGraph:
+def _load_source(document: DocumentSource, context: DocumentContext) -> LoadedGraph:
     problems = GRAPH_DOCUMENT.new_problems()
     name = Path(document.file).stem or "graph"
     folded = fold_document(document.data, name, context.rules(), problems)

@@ -52,19 +52,19 @@ class NodeRoutes:
     def read(self, transitions: list[tuple[Any, At]]) -> FoldedRepeat | None:
         """Read all routes. ``transitions`` are those that the document lists for this node."""
         node = self.node
-        branch = _enabled(node, "branch", BRANCH)
-        loop = _enabled(node, "loop", LOOP)
+        branch = _enabled_block(node, "branch", BRANCH)
+        loop = _enabled_block(node, "loop", LOOP)
         if "next" in node:
-            self._take("next", node.place("next"))
+            self._claim_spelling("next", node.place("next"))
             self._read_next()
         if "choose" in node:
-            self._take("choose", node.place("choose"))
+            self._claim_spelling("choose", node.place("choose"))
             self._read_choose()
         if branch is not None:
-            self._take("branch", branch.at)
+            self._claim_spelling("branch", branch.at)
             self._read_branch(branch)
         if transitions:
-            self._take("transitions", node.at)
+            self._claim_spelling("transitions", node.at)
             self._read_transitions(transitions)
         if "rejection_path" in node:
             self._read_rejection()
@@ -85,7 +85,7 @@ class NodeRoutes:
             for target, at in self.plain_at.items()
         ]
 
-    def _take(self, way: str, at: At) -> None:
+    def _claim_spelling(self, way: str, at: At) -> None:
         if self.way:
             self.node.problems.add("two_spellings", at, f"{self.way} and {way} both say where {self.name} leads.")
         self.way = way
@@ -111,7 +111,7 @@ class NodeRoutes:
             if isinstance(item, str) and item:
                 routes = [FoldedRoute(item, place, tier)]
             elif isinstance(item, dict):
-                routes = self._entry(Fields(item, place, self.node.problems, ENTRY), tier)
+                routes = self._read_entry(Fields(item, place, self.node.problems, ENTRY), tier)
             else:
                 self.node.problems.add(
                     "wrong_type", place, f"must be a node or a mapping with to, not {describe(item)}."
@@ -131,15 +131,15 @@ class NodeRoutes:
     def _read_transitions(self, transitions: list[tuple[Any, At]]) -> None:
         for raw, at in transitions:
             entry = Fields(raw, at, self.node.problems, TRANSITION)
-            self.routes += self._entry(entry, _priority(entry))
+            self.routes += self._read_entry(entry, _read_priority(entry))
 
-    def _entry(self, entry: Fields, tier: int) -> list[FoldedRoute]:
+    def _read_entry(self, entry: Fields, tier: int) -> list[FoldedRoute]:
         """Read the edges of one entry: one for each node in ``to``."""
         when_key = entry.spelling("when", "condition")
         when = None
         if entry.raw.get(when_key) is not None:
-            when = self._condition(entry.raw[when_key], entry.place(when_key))
-        each, name = _each(entry)
+            when = self._read_condition(entry.raw[when_key], entry.place(when_key))
+        each, name = _read_for_each(entry)
         copies_key = entry.spelling("copies", "spawn")
         copies = entry.integer(copies_key) or 0
         if copies > COPIES_MAX:
@@ -153,10 +153,11 @@ class NodeRoutes:
         if "to" not in entry and entry.raw:
             entry.needed("to")
         return [
-            FoldedRoute(target, at, tier, when, None, each, name, copies, width) for target, at in _targets(entry, "to")
+            FoldedRoute(target, at, tier, when, None, each, name, copies, width)
+            for target, at in _read_targets(entry, "to")
         ]
 
-    def _condition(self, raw: Any, at: At) -> Source:
+    def _read_condition(self, raw: Any, at: At) -> Source:
         return Source(self._inline(fold_condition(raw)), at)
 
     # --- branch ---------------------------------------------------------------------------------------------------
@@ -168,7 +169,7 @@ class NodeRoutes:
         else:
             self._read_rules(branch)
         last = max((route.tier for route in self.routes), default=-1) + 1
-        self.routes += [FoldedRoute(target, at, last) for target, at in _targets(branch, "default", empty=True)]
+        self.routes += [FoldedRoute(target, at, last) for target, at in _read_targets(branch, "default", empty=True)]
         self.ends_unmatched = branch.raw.get("default") == []
 
     def _read_rules(self, branch: Fields) -> None:
@@ -183,8 +184,8 @@ class NodeRoutes:
                     rule.needed(key)
             if rule.raw.get("condition") is None:
                 continue
-            when = self._condition(rule.raw["condition"], rule.place("condition"))
-            self.routes += [FoldedRoute(target, at, tier, when) for target, at in _targets(rule, "next_nodes")]
+            when = self._read_condition(rule.raw["condition"], rule.place("condition"))
+            self.routes += [FoldedRoute(target, at, tier, when) for target, at in _read_targets(rule, "next_nodes")]
 
     def _read_choice(self, branch: Fields) -> None:
         """Read a branch whose agent picks the next nodes from a list."""
@@ -199,7 +200,7 @@ class NodeRoutes:
             choose.needed("of")
         self._add_choices(choose, "of", most=choose.integer("at_most") or 0)
         last = max((route.tier for route in self.routes), default=-1) + 1
-        self.routes += [FoldedRoute(target, at, last) for target, at in _targets(choose, "otherwise")]
+        self.routes += [FoldedRoute(target, at, last) for target, at in _read_targets(choose, "otherwise")]
 
     def _need_agent(self, at: At, what: str) -> None:
         if "agent" not in self.node and self.node.raw.get("type") != "agent":
@@ -207,18 +208,18 @@ class NodeRoutes:
 
     def _add_choices(self, choice: Fields, key: str, *, most: int) -> None:
         """Add an edge to each node that may be chosen. If only one may be, no two of them fire."""
-        for index, (target, at) in enumerate(_targets(choice, key)):
+        for index, (target, at) in enumerate(_read_targets(choice, key)):
             when = Source(f'!("routed" in output) && "{target}" in output.next_nodes', at)
             self.routes.append(FoldedRoute(target, at, index if most == 1 else 0, when))
 
     # --- loops ----------------------------------------------------------------------------------------------------
 
     def _read_break(self, loop: Fields) -> None:
-        exits = _targets(loop, "break_path", empty=True)
+        exits = _read_targets(loop, "break_path", empty=True)
         self.targets.update(target for target, _ in exits)
         if self.way == "branch":
             return  # the branch is the normal exit of the loop
-        self._take("break_path", loop.place("break_path"))
+        self._claim_spelling("break_path", loop.place("break_path"))
         self.routes += [FoldedRoute(target, at, 0) for target, at in exits]
 
     def _read_repeat(self, loop: Fields | None) -> FoldedRepeat | None:
@@ -248,13 +249,13 @@ class NodeRoutes:
             return None
         when = None
         if fields.raw.get(condition) is not None:
-            when = self._condition(fields.raw[condition], fields.place(condition))
+            when = self._read_condition(fields.raw[condition], fields.place(condition))
         elif condition in fields:
             fields.wrong(condition, "a condition", f"Omit {condition} to repeat {most} times.")
             return None
         timeouts = None
         if exhausted in fields:
-            timeouts = [FoldedRoute(target, at) for target, at in _targets(fields, exhausted, empty=True)]
+            timeouts = [FoldedRoute(target, at) for target, at in _read_targets(fields, exhausted, empty=True)]
             self.targets.update(route.to for route in timeouts)
             if when is None:
                 message = f"{exhausted} is never taken: without a condition, the loop ends after {at_most} rounds."
@@ -276,7 +277,7 @@ class NodeRoutes:
         if self.way:
             message = f"rejection_path and {self.way} both say where {self.name} leads."
             node.problems.add("two_spellings", node.place("rejection_path"), message)
-        self.routes += [FoldedRoute(target, at, 0) for target, at in _targets(node, "rejection_path", empty=True)]
+        self.routes += [FoldedRoute(target, at, 0) for target, at in _read_targets(node, "rejection_path", empty=True)]
 
     def _read_catch(self) -> None:
         raw = self.node.raw.get("catch")
@@ -292,11 +293,11 @@ class NodeRoutes:
             entry = Fields(item, place, self.node.problems, CATCH)
             if entry.raw and "to" not in entry:
                 entry.needed("to")
-            errors = self._caught(entry)
-            for target, target_at in _targets(entry, "to"):
+            errors = self._read_caught_errors(entry)
+            for target, target_at in _read_targets(entry, "to"):
                 self.routes.append(FoldedRoute(target, target_at, first + index, errors=errors))
 
-    def _caught(self, entry: Fields) -> list[str]:
+    def _read_caught_errors(self, entry: Fields) -> list[str]:
         """Return the types and codes of errors that an entry catches. Empty means any error, as ``*`` does."""
         errors = entry.texts("error")
         if "*" in errors:
@@ -306,7 +307,7 @@ class NodeRoutes:
         return errors
 
 
-def _enabled(node: Fields, key: str, known: tuple[str, ...]) -> Fields | None:
+def _enabled_block(node: Fields, key: str, known: tuple[str, ...]) -> Fields | None:
     """Return a block of the document, unless it has ``enabled: false``."""
     if key not in node:
         return None
@@ -314,7 +315,7 @@ def _enabled(node: Fields, key: str, known: tuple[str, ...]) -> Fields | None:
     return block if block.flag("enabled", default=True) and block.raw else None
 
 
-def _priority(entry: Fields) -> int:
+def _read_priority(entry: Fields) -> int:
     value = entry.raw.get("priority", 0)
     if not isinstance(value, int) or isinstance(value, bool):
         entry.wrong("priority", "an integer")
@@ -322,7 +323,7 @@ def _priority(entry: Fields) -> int:
     return value
 
 
-def _targets(entry: Fields, key: str, *, empty: bool = False) -> list[tuple[str, At]]:
+def _read_targets(entry: Fields, key: str, *, empty: bool = False) -> list[tuple[str, At]]:
     """Return the nodes that a field names, each with its location."""
     if key not in entry:
         return []
@@ -343,7 +344,7 @@ def _targets(entry: Fields, key: str, *, empty: bool = False) -> list[tuple[str,
     ]
 
 
-def _each(entry: Fields) -> tuple[Source | None, str]:
+def _read_for_each(entry: Fields) -> tuple[Source | None, str]:
     """Read the collection of a for_each as one expression, and the name of its items."""
     key = entry.spelling("for_each", "foreach")
     name = entry.name("as") or "item"

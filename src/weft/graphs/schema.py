@@ -20,7 +20,7 @@ from weft.documents.editor_schemas import (
     WHOLE,
     JsonSchema,
     by_id_or_listed,
-    closed,
+    closed_object,
     ref,
     retry_schema,
 )
@@ -36,8 +36,8 @@ _TEMPLATE: JsonSchema = {"description": "any JSON; ${CEL} in its texts is filled
 def document_schema(types: Iterable[str] = ()) -> JsonSchema:
     """Return the schema of a document. ``types`` are the registered node types, which nodes may use by name."""
     fields_of_node = _node_fields(types)
-    node = closed(fields_of_node)
-    listed = closed({**fields_of_node, **dict.fromkeys(NODE_IDS, TEXT)})
+    node = closed_object(fields_of_node)
+    listed = closed_object({**fields_of_node, **dict.fromkeys(NODE_IDS, TEXT)})
     fields: JsonSchema = {
         **dict.fromkeys(DOCUMENT, MAP),
         "weft": {"const": GRAPH_DOCUMENT.format},
@@ -46,14 +46,14 @@ def document_schema(types: Iterable[str] = ()) -> JsonSchema:
         "start": TEXTS,
         "nodes": by_id_or_listed("node", "listed", least=1),
         "limits": {"$ref": "#/$defs/limits"},
-        "changes": closed({"review": TEXTS}),
+        "changes": closed_object({"review": TEXTS}),
         "transitions": {"type": "array", "items": {"$ref": "#/$defs/transition"}},
         "edges": {"type": "array", "items": {"$ref": "#/$defs/transition"}},
     }
     return {
         "$schema": DIALECT,
         "title": "Weft graph",
-        **closed(fields, required=["nodes"]),
+        **closed_object(fields, required=["nodes"]),
         "$defs": {"node": node, "listed": listed, **_graph_schema_parts()},
     }
 
@@ -91,7 +91,7 @@ def _node_fields(types: Iterable[str]) -> JsonSchema:
             ]
         },
         "branch": ref("branch"),
-        "choose": closed({"of": TEXTS, "at_most": WHOLE, "otherwise": TEXTS}, required=["of"]),
+        "choose": closed_object({"of": TEXTS, "at_most": WHOLE, "otherwise": TEXTS}, required=["of"]),
         "dependents": TEXTS,
         "dependencies": TEXTS,
         "fan_out": {"enum": list(FAN_OUT)},
@@ -100,14 +100,14 @@ def _node_fields(types: Iterable[str]) -> JsonSchema:
         "repeat": ref("repeat"),
         "loop": ref("loop"),
         "join": {"anyOf": [{"enum": ["all", "any", "edges"]}, ref("joining")]},
-        "fan_in": {"anyOf": [{"enum": ["all", "any"]}, closed({"m_of_n": WHOLE}, required=["m_of_n"])]},
+        "fan_in": {"anyOf": [{"enum": ["all", "any"]}, closed_object({"m_of_n": WHOLE}, required=["m_of_n"])]},
         "wait_for_all": FLAG,
         "of": TEXT,
         "joins_node": TEXT,
         "merge": ref("merge"),
         "late": {"enum": list(LATE)},
         "on_early_complete": {"enum": list(EARLY)},
-        "node_capabilities": closed(
+        "node_capabilities": closed_object(
             {"can_emit_to": TEXTS, "max_fanout": WHOLE, "requires_approval": FLAG, "allowed_tools": TEXTS}
         ),
     }
@@ -116,33 +116,33 @@ def _node_fields(types: Iterable[str]) -> JsonSchema:
 def _work_fields() -> JsonSchema:
     ask = {**dict.fromkeys(work.ASK, ANY), "title": TEXT, "of": TEXTS, "timeout": DURATION}
     ask |= {"four_eyes": FLAG, "remind": DURATION}
-    call = closed(dict.fromkeys(work.WORKFLOW, ANY))
+    call = closed_object(dict.fromkeys(work.WORKFLOW, ANY))
     agent = {**dict.fromkeys(agents.AGENT, ANY), "model": TEXT, "system": TEXT, "prompt": TEXT, "tools": TEXTS}
     agent |= {"turns": WHOLE, "approvers": TEXTS, "options": MAP, "budget": MAP}
     return {
         "step": TEXT,
-        "http": closed({**dict.fromkeys(work.HTTP, ANY), "url": TEXT, "method": TEXT}, required=["url"]),
-        "script": {**closed(dict.fromkeys(work.SCRIPT, TEXT)), "minProperties": 1},
+        "http": closed_object({**dict.fromkeys(work.HTTP, ANY), "url": TEXT, "method": TEXT}, required=["url"]),
+        "script": {**closed_object(dict.fromkeys(work.SCRIPT, TEXT)), "minProperties": 1},
         "pipeline": PIPELINE,
         "workflow": {"anyOf": [TEXT, call]},
         "workflow_call": {"anyOf": [TEXT, call]},
         "goal": TEXTS,
-        "ask": closed(ask),
-        "human": closed({**dict.fromkeys(work.HUMAN, ANY), **ask}),
-        "agent": {"anyOf": [TEXT, closed(agent, required=["model"])]},
+        "ask": closed_object(ask),
+        "human": closed_object({**dict.fromkeys(work.HUMAN, ANY), **ask}),
+        "agent": {"anyOf": [TEXT, closed_object(agent, required=["model"])]},
         "wait": DURATION,
         "receive": {
             "anyOf": [
                 TEXT,
-                closed({"name": TEXT, "type": ANY, "timeout": DURATION}, required=["name"]),
+                closed_object({"name": TEXT, "type": ANY, "timeout": DURATION}, required=["name"]),
             ]
         },
-        "answer": closed({"to": TEXT, "value": ANY}, required=["to"]),
+        "answer": closed_object({"to": TEXT, "value": ANY}, required=["to"]),
         "pass": {"const": True},
         "type": TEXT,
-        "config_ref": {"anyOf": [TEXT, closed(dict.fromkeys(work.REFERENCE, TEXT), required=["cas_ref"])]},
+        "config_ref": {"anyOf": [TEXT, closed_object(dict.fromkeys(work.REFERENCE, TEXT), required=["cas_ref"])]},
         "agent_config": MAP,
-        "human_config": closed(dict.fromkeys(work.HUMAN, ANY)),
+        "human_config": closed_object(dict.fromkeys(work.HUMAN, ANY)),
         "inherit_artifacts": FLAG,
     }
 
@@ -155,7 +155,7 @@ def _graph_schema_parts() -> JsonSchema:
         "condition": _CONDITION,
         "to": TEXTS,
         "for_each": {"type": "string", "pattern": r"^\s*\$\{.*\}\s*$"},
-        "foreach": closed(dict.fromkeys(routes.FOREACH, TEXT), required=["collection"]),
+        "foreach": closed_object(dict.fromkeys(routes.FOREACH, TEXT), required=["collection"]),
         "as": TEXT,
         "width": WHOLE,
         "copies": WHOLE,
@@ -170,31 +170,31 @@ def _graph_schema_parts() -> JsonSchema:
     path = {"type": "string", "minLength": 1}
     merge = {"how": {"enum": list(HOW)}, "strategy": {"enum": list(HOW)}}
     return {
-        "entry": closed(entry, required=["to"]),
-        "transition": closed(
+        "entry": closed_object(entry, required=["to"]),
+        "transition": closed_object(
             {**entry, "from": TEXT, "priority": {"type": "integer"}, "id": TEXT, "ref": TEXT},
             required=["from", "to"],
         ),
-        "caught": closed({"error": TEXTS, "to": TEXTS}, required=["to"]),
-        "repeat": closed(
+        "caught": closed_object({"error": TEXTS, "to": TEXTS}, required=["to"]),
+        "repeat": closed_object(
             {"while": _CONDITION, "until": _CONDITION, "at_most": WHOLE, "back_to": TEXT, "exhausted": TEXTS},
             required=["at_most"],
         ),
-        "loop": closed({
+        "loop": closed_object({
             **dict.fromkeys(routes.LOOP, TEXTS), "enabled": FLAG, "condition": _CONDITION, "max_iterations": WHOLE,
         }),
-        "branch": closed({
+        "branch": closed_object({
             **dict.fromkeys(routes.BRANCH, TEXTS), "enabled": FLAG, "type": {"enum": ["conditional", "agent_driven"]},
-            "rules": {"type": "array", "items": closed({"condition": _CONDITION, "next_nodes": TEXTS})},
+            "rules": {"type": "array", "items": closed_object({"condition": _CONDITION, "next_nodes": TEXTS})},
         }),
-        "joining": closed({
+        "joining": closed_object({
             "wait": {"enum": ["all", "any", "edges"]}, "at_least": {"anyOf": [WHOLE, percent]}, "of": TEXT,
             "timeout": DURATION, "on_timeout": {"enum": ["fail", "proceed"]},
         }),
-        "merge": closed({**dict.fromkeys(("from", "into", "source", "target"), path), **merge}),
+        "merge": closed_object({**dict.fromkeys(("from", "into", "source", "target"), path), **merge}),
         "retry": retry_schema(),
-        "limits": closed({
+        "limits": closed_object({
             **dict.fromkeys(policies.LIMITS, WHOLE), "time": DURATION, "deadline_s": DURATION, "budget": MAP,
         }),
-        "undo": {"anyOf": [TEXT, closed({**undo, "timeout_sec": DURATION})]},
+        "undo": {"anyOf": [TEXT, closed_object({**undo, "timeout_sec": DURATION})]},
     }  # fmt: skip

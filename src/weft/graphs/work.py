@@ -30,7 +30,7 @@ from weft.core.graph.model import (
 )
 from weft.documents.fields import Fields
 from weft.documents.questions import QUESTION, read_question
-from weft.documents.schema_words import field_schema, misfits
+from weft.documents.schema_words import field_schema, schema_misfits
 from weft.documents.scripts import LONG, read_script
 from weft.errors import BadValue, WeftError
 from weft.graphs.agents import read_agent
@@ -75,24 +75,24 @@ class NodeWork:
             both = " and ".join([*words, *(["type"] if typed else [])])
             node.problems.add("two_works", node.at, f"a node has only one kind of work, not {both}.")
         if typed and not words:
-            return self._typed()
+            return self._read_type_and_config()
         if words:
             self.at = node.place(words[0])
             if words[0] in WORDS:
-                return WORDS[words[0]](self, words[0], self._reference())
-            return self._registered(words[0], node.raw[words[0]])
+                return WORDS[words[0]](self, words[0], self._read_config_reference())
+            return self._read_registered_type(words[0], node.raw[words[0]])
         if not {"join", "fan_in", "merge", "wait_for_all"} & set(node.raw):
             node.problems.add("no_work", node.at, f"{self.name} has no work.", "Write step: …, or pass: true.")
         return PassWork()
 
-    def _typed(self) -> Work:
+    def _read_type_and_config(self) -> Work:
         """Read the older spelling: ``type`` and a configuration."""
         node = self.node
         word = node.text("type")
         config = node.raw.get("config")
         if "config" in node:
             self.at = node.place("config")
-        reference = self._reference()
+        reference = self._read_config_reference()
         match word:
             case "":
                 return PassWork()
@@ -100,7 +100,7 @@ class NodeWork:
                 return self._task(reference)
             case "human" if "human_config" in node or "config" not in node:
                 self.at = node.place("human_config") if "human_config" in node else node.at
-                return self._human(node.raw.get("human_config", {}))
+                return self._read_human(node.raw.get("human_config", {}))
             case "agent" if word not in self.types:
                 key = node.spelling("agent_config", "config")
                 self.at = node.place(key) if key in node else node.at
@@ -110,7 +110,7 @@ class NodeWork:
                 return WORDS[word](self, word, reference)
             case _:
                 self.at = node.place("config") if "config" in node else node.place("type")
-                return self._registered(word, config)
+                return self._read_registered_type(word, config)
 
     def _task(self, reference: str) -> Work:
         config = self.node.raw.get("config", {})
@@ -125,7 +125,7 @@ class NodeWork:
             return PassWork()
         return StepWork(action, reference)
 
-    def _reference(self) -> str:
+    def _read_config_reference(self) -> str:
         """Read the reference to the blob with the configuration."""
         node = self.node
         if "config_ref" not in node:
@@ -148,17 +148,17 @@ class NodeWork:
             )
         return reference
 
-    def _registered(self, name: str, config: Any) -> Work:
+    def _read_registered_type(self, name: str, config: Any) -> Work:
         if name not in self.types:
             known = [*WORDS, "task", *self.types]
             at = self.node.place("type")
             self.node.problems.add("unknown_type", at, f'there is no node type "{name}".', did_you_mean(name, known))
             return PassWork()
-        reference = self._reference()
+        reference = self._read_config_reference()
         schema = self.types[name]
         # The values of templates and blobs are known only when the node runs.
         if schema is not None and not reference and "${" not in str(config):
-            for message in misfits(schema, {} if config is None else config):
+            for message in schema_misfits(schema, {} if config is None else config):
                 self.node.problems.add("bad_config", self.at, message)
         return TypeWork(name, Expr(config) if config is not None else None, reference)
 
@@ -260,7 +260,7 @@ class NodeWork:
     def _ask(self, key: str, _: str) -> Work:
         raw = self.node.raw[key]
         if key == "human" and isinstance(raw, dict) and set(raw) & set(HUMAN[1:]):
-            return self._human(raw)
+            return self._read_human(raw)
         ask = Fields(raw, self.node.place(key), self.node.problems, ASK)
         question = read_question(ask, self.name)
         return AskWork(
@@ -276,7 +276,7 @@ class NodeWork:
             remind_ms=question.remind_ms,
         )
 
-    def _human(self, raw: Any) -> Work:
+    def _read_human(self, raw: Any) -> Work:
         """Read a question in the older spelling. Without an answer, it is rejected, unless the policy approves it."""
         human = Fields(raw, self.at, self.node.problems, HUMAN)
         hours = human.raw.get("timeout_hours", 0)

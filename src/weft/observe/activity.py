@@ -42,7 +42,7 @@ class ListedActivity(msgspec.Struct, frozen=True, kw_only=True):
     """What a run that cannot be read waits for, if it is known."""
     missing_version: str = ""
     start: str = ""
-    """What a run that has not begun waits for, unless it is a host."""
+    """What a run that has not begun waits for; empty if it only waits for a host."""
     waits: list[PendingWait] = []
     progress: list[Progress] = []
 
@@ -81,7 +81,7 @@ async def listed_activity(service: RunService, row: RunRow, live: LiveHosts) -> 
     return ListedActivity(kind="waiting", missing_version=version, waits=waits, progress=progress_of(machine))
 
 
-def waits_for(row: RunRow, activity: ListedActivity) -> str:
+def waits_text(row: RunRow, activity: ListedActivity) -> str:
     """Describe what a run in a list waits for, in a few words."""
     missing = missing_sentence(row.workflow, activity.missing_version) if activity.missing_version else ""
     match activity.kind:

@@ -103,16 +103,16 @@ def parting_point(a: PlaceLog, b: PlaceLog, ends: tuple[int, int]) -> PartingPoi
     """Return the first events at which two logs part, up to the given events. Ids and times are not compared."""
     shared = 0
     while a.first + shared <= ends[0] and b.first + shared <= ends[1]:
-        if _signature(a, a.first + shared) != _signature(b, b.first + shared):
+        if _what_it_says(a, a.first + shared) != _what_it_says(b, b.first + shared):
             break
         shared += 1
     first_a, first_b = a.first + shared, b.first + shared
     return PartingPoint(a=first_a if first_a <= ends[0] else None, b=first_b if first_b <= ends[1] else None)
 
 
-def _signature(log: PlaceLog, seq: int) -> list[Any]:
+def _what_it_says(log: PlaceLog, seq: int) -> list[Any]:
     """Return what an event says, without ids and times."""
-    return [(subject.kind, *_outcome(subject.place, seq)) for subject in log.subjects(seq)]
+    return [(subject.kind, *_outcome(subject.place, seq)) for subject in log.subjects_of_record(seq)]
 
 
 def _outcome(place: RunPlace | None, seq: int) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from weft.core.code.machine import CodeMachine
-from weft.observe.live_finding import LiveFinding, LiveRun, misfits, not_hosted, refused_change
+from weft.observe.live_finding import LiveFinding, LiveRun, input_misfits, not_hosted_finding, refused_change
 from weft.runtime.code_patches import named_version, read_code_patch
 from weft.runtime.patches import PatchService
 from weft.runtime.programs import code_program
@@ -19,8 +19,8 @@ async def check_code(run: LiveRun, machine: CodeMachine) -> LiveFinding:
     version = await _version_to_check(run)
     program = code_program(run.code.program(run.row.workflow, version))
     if program is None:
-        return not_hosted(run, version)
-    misfit = await _misfit(run, machine)
+        return not_hosted_finding(run, version)
+    misfit = await _first_misfit(run, machine)
     replayed = await replay_machine(run.service, run.row, machine, program, tolerant=run.tolerant)
     if replayed.verdict == "fits":
         return misfit or _visited(replayed)
@@ -44,10 +44,10 @@ async def _version_to_check(run: LiveRun) -> str:
     return await named_version(PatchService(run.service, run.code), run.row, form.to)
 
 
-async def _misfit(run: LiveRun, machine: CodeMachine) -> LiveFinding | None:
+async def _first_misfit(run: LiveRun, machine: CodeMachine) -> LiveFinding | None:
     """Return the first step in flight that no longer takes the input with which it will be performed."""
     entries = machine.state.entries
-    for number, why in [one async for one in misfits(run, machine)]:
+    for number, why in [one async for one in input_misfits(run, machine)]:
         return LiveFinding(verdict="value", place=entries[number].key if number in entries else "", message=why)
     return None
 

@@ -29,7 +29,7 @@ class CodeDrawer:
         followed.extend(moment.places, moment.begun, moment.seq)
         return picture_of_code(moment, followed)
 
-    def follow(self, places: Sequence[RunPlace], drops: int, seq: int) -> None:
+    def add_places(self, places: Sequence[RunPlace], drops: int, seq: int) -> None:
         """Take note of the places up to the newest event."""
         self._followed(drops).extend(places, len(places), seq)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
@@ -11,8 +12,10 @@ import msgspec
 from weft.agents.models.step import ModelAnswer
 from weft.agents.spec import AgentSpec, decode_spec
 from weft.core import values
-from weft.errors import NotFound
+from weft.core.ids import RunId, Seq
+from weft.errors import Failure, NotFound
 from weft.observe.history import OVER
+from weft.observe.passed_models import PassedModel, passed_models
 from weft.observe.place_log import PlaceLog
 from weft.observe.places import PlaceChange, RunPlace
 from weft.ports.models import ModelMessage, ResultPart
@@ -23,6 +26,10 @@ TURNS_PER_PAGE = 50
 TEXT_CHARS_MAX = 20_000
 FIRST_PLACES = 20
 """Among how many of its first places a run of an agent has recorded its spec."""
+CHILDREN_LOOKED_AT = 50
+CHILDREN_NAMED = 5
+_SPEC = b'"of":"spec"'
+"""What the event has with which the run of an agent records its spec."""
 _PLACE = re.compile(r"turn/~(\d+)/(?:(model)(?:/\d+|#\d+)?|(answer)|tools/(\d+)/(.+))")
 
 CallStatus = Literal["asked", "running", "done", "refused", "failed"]
@@ -63,6 +70,8 @@ class TurnView(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens: int = 0
     is_running: bool = False
     """The model has not answered yet."""
+    passed_models: list[PassedModel] = []
+    """The models that did not answer before this one was asked."""
 
 
 class ConversationView(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +106,11 @@ async def read_conversation(service: RunService, row: RunRow, log: PlaceLog, ask
     spec = await _spec(service, row, log, asked.seq)
     found = TurnPlaces(log, asked)
     given = values.decode(await service.values.load(log.history.input))
-    turns = [await _turn(service, found, number) for number in found.shown]
+    turns = []
+    for number in found.shown:
+        turn = await _turn(service, found, number)
+        passed = passed_models(spec.models, reversed(found.failed.get(number, ())))
+        turns.append(msgspec.structs.replace(turn, passed_models=passed) if passed else turn)
     return ConversationView(
         run=row.id,
         agent=spec.agent,
@@ -134,6 +147,8 @@ class TurnPlaces:
 
     def __init__(self, log: PlaceLog, asked: AskedTurns) -> None:
         self.models: dict[int, TurnPlace] = {}
+        self.failed: dict[int, list[tuple[str, Failure]]] = {}
+        """The calls of models that failed, newest first."""
         self.calls: dict[tuple[int, int], dict[str, TurnPlace]] = {}
         self.has_older = False
         wanted: set[int] = set()
@@ -154,6 +169,8 @@ class TurnPlaces:
             known = TurnPlace(place, standing)
             if match[2] or match[3]:
                 self.models.setdefault(turn, known)  # a fallback replaces the model that did not answer
+                if standing.failure is not None:
+                    self.failed.setdefault(turn, []).append((known.location, standing.failure))
             else:
                 self.calls.setdefault((turn, int(match[4])), {}).setdefault(match[5], known)
         self.shown = sorted(wanted)
@@ -170,7 +187,24 @@ async def _spec(service: RunService, row: RunRow, log: PlaceLog, seq: int) -> Ag
         operation, standing = place.operation, place.standing(seq)
         if operation.location == "spec" and operation.kind == "spec" and standing is not None:
             return decode_spec(await service.values.load(standing.output))
-    raise NotFound(f"{row.id} is not a run of an agent, or has not begun.", hint=f"weft show {row.id}")
+    below = await _agents_below(service, log, seq)
+    hint = "\n".join(f"weft show {child} --conversation" for child in below) or f"weft show {row.id}"
+    about = "; the agents that it asked have conversations" if below else ", or has not begun"
+    raise NotFound(f"{row.id} is not a run of an agent{about}.", hint=hint)
+
+
+async def _agents_below(service: RunService, log: PlaceLog, seq: int) -> list[RunId]:
+    """Return the newest child runs that are runs of agents, newest first."""
+    children = dict.fromkeys(place.operation.child for place in _newest_first(log, seq) if place.operation.child)
+    found: list[RunId] = []
+    for child in itertools.islice(map(RunId, children), CHILDREN_LOOKED_AT):
+        row = await service.store.directory.find(child)
+        events = await service.store.log.events(row.uid, after=Seq(0), limit=FIRST_PLACES) if row is not None else ()
+        if any(_SPEC in event.body for event in events):
+            found.append(child)
+        if len(found) == CHILDREN_NAMED:
+            break
+    return found
 
 
 async def _turn(service: RunService, found: TurnPlaces, number: int) -> TurnView:
@@ -201,7 +235,7 @@ async def _turn(service: RunService, found: TurnPlaces, number: int) -> TurnView
 
 
 def _call_view(where: str, tool: str, arguments: str, operations: Mapping[str, TurnPlace], result: str) -> CallView:
-    asked, work = operations.get("approve"), _work(operations)
+    asked, work = operations.get("approve"), _operation_of_call(operations)
     decided: dict[str, Any] = values.decode(asked.output) if asked is not None and asked.status == "done" else {}
     return CallView(
         place=where,
@@ -217,7 +251,7 @@ def _call_view(where: str, tool: str, arguments: str, operations: Mapping[str, T
     )
 
 
-def _work(operations: Mapping[str, TurnPlace]) -> TurnPlace | None:
+def _operation_of_call(operations: Mapping[str, TurnPlace]) -> TurnPlace | None:
     """Return the task, child run or question that performs a call."""
     return next((one for name, one in operations.items() if name not in ("approve", "policy", "result")), None)
 
@@ -248,7 +282,7 @@ class _LinkMessages(msgspec.Struct):
 
 
 async def _preview(service: RunService, operations: Mapping[str, TurnPlace]) -> str:
-    work = _work(operations)
+    work = _operation_of_call(operations)
     if work is None or work.status == "open":
         return ""
     if work.standing.failure is not None:

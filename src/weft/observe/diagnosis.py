@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
 
 from weft.errors import Failure
+from weft.observe.passed_models import PassedModel
 
 BranchStatus = Literal["open", "failed", "stopped"]
 WaitKind = Literal["step", "retry", "sleep", "answer", "join", "message", "ask", "child", "fact", "patch"]
-
-
-def time_of(ms: int) -> datetime:
-    """Return a time of the log as a datetime."""
-    return datetime.fromtimestamp(ms / 1000, UTC)
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -37,6 +33,7 @@ class PendingWait(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     number: int
     """The sequence number of the event that began the wait."""
     since: datetime
+    """When the wait began. For an attempt that follows another one: when it was due."""
     due: datetime | None = None
     step: str = ""
     attempt: int = 0
@@ -250,8 +247,10 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     steps: list[StepStanding] = []
     excluded: list[ExcludedStep] = []
     schedule: ScheduleStanding | None = None
+    passed_models: list[PassedModel] = []
+    """Of a run of an agent, in its newest turns."""
 
 
-def brief(failure: Failure) -> Failure:
+def without_traceback(failure: Failure) -> Failure:
     """Return a failure without its traceback."""
     return msgspec.structs.replace(failure, traceback="") if failure.traceback else failure

@@ -32,7 +32,7 @@ REFUSALS = (Refused, RunFinished, NotFound, BadValue, UsageError, Conflict, Limi
 _BEGIN = (e.TaskScheduled, e.AskOpened, e.ChildStarted, e.TimerSet, e.MessageAwaited)
 
 
-class PlannedPlace(msgspec.Struct, frozen=True, kw_only=True):
+class DryPlace(msgspec.Struct, frozen=True, kw_only=True):
     """A place to which something would happen. ``what`` names its step, or says what it waits for."""
 
     place: str
@@ -56,18 +56,18 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
 
     ok: bool
     summary: str
-    undone: list[PlannedPlace] = []
+    undone: list[DryPlace] = []
     """Work that would be undone, in this order."""
-    repeated: list[PlannedPlace] = []
+    repeated: list[DryPlace] = []
     """Work that would be performed again."""
-    cancelled: list[PlannedPlace] = []
+    cancelled: list[DryPlace] = []
     """What is open and would be given up."""
     children: int = 0
     """How many open runs below this one would be cancelled, or started again by a fork; counted up to 1,000."""
     refused: list[DryRefusal] = []
 
 
-async def dry(plan: Callable[[], Awaitable[DryRun]]) -> DryRun:
+async def plan_or_refusal(plan: Callable[[], Awaitable[DryRun]]) -> DryRun:
     """Return the plan, or why the command would be refused."""
     try:
         return await plan()
@@ -97,13 +97,13 @@ async def dry_cancel(service: RunService, row: RunRow, command: c.CancelRun) -> 
     if not decided:
         return DryRun(ok=True, summary=f"It is {row.status} already, so nothing changes.")
     open_ = [
-        PlannedPlace(place=wait.place, box=box_at(row.style, wait.place), what=wait_sentence(wait))
+        DryPlace(place=wait.place, box=box_at(row.style, wait.place), what=wait_sentence(wait))
         for wait in waits_of(machine, inputs.env.now)
         if wait.kind != "child"
     ]
     _evolve(machine, inputs, decided)
     undone = [
-        PlannedPlace(place=one.location, box=box_at(row.style, one.location), what=one.plan.step)
+        DryPlace(place=one.location, box=box_at(row.style, one.location), what=one.plan.step)
         for one in reversed(machine.state.undo)
     ]
     reacts = machine.style.has_code and not command.force and row.status != "held"
@@ -146,7 +146,7 @@ async def dry_retry(service: RunService, row: RunRow, command: c.RetryRun) -> Dr
     if row.status == PENDING:
         raise Refused(f"{row.id} is pending: no host has claimed it, so there is nothing to retry.")
     machine, inputs, decided = await service.judge(row, command)
-    repeated = await _repeated(row, machine, inputs, decided)
+    repeated = await _repeated_work(row, machine, inputs, decided)
     summary = f"Performs {pluralize(len(repeated), 'place')} again and keeps all other recorded results."
     return DryRun(ok=True, summary=summary, repeated=repeated[:PLACES_MAX])
 
@@ -158,7 +158,7 @@ async def dry_set(
     if row.status in (*OVER_STATUSES, PENDING) and row.status != "failed":
         raise finished_error(row, command, service.clock.now_ms())
     machine, inputs, decided = await service.judge(row, command, blobs)
-    dropped = await _repeated(row, machine, inputs, [one for one in decided if isinstance(one, e.ResultSet)])
+    dropped = await _repeated_work(row, machine, inputs, [one for one in decided if isinstance(one, e.ResultSet)])
     summary = (
         f"Ends {command.place} with this {'error' if command.error else 'result'} "
         f"and performs {pluralize(len(dropped), 'later place')} again."
@@ -166,29 +166,29 @@ async def dry_set(
     return DryRun(ok=True, summary=summary, repeated=dropped[:PLACES_MAX])
 
 
-async def _repeated(
+async def _repeated_work(
     row: RunRow, machine: Machine, inputs: DecisionInputs, decided: Sequence[e.AnyEvent]
-) -> list[PlannedPlace]:
+) -> list[DryPlace]:
     """Return what is performed again: entries that code drops, and what runs without code begin next."""
-    found: dict[str, PlannedPlace] = {}
+    found: dict[str, DryPlace] = {}
     for event in decided:
         for number in getattr(event, "dropped", ()):
             place = machine.style.locate(number)
             if place:
-                found[place] = PlannedPlace(place=place, box=box_at(row.style, place))
+                found[place] = DryPlace(place=place, box=box_at(row.style, place))
     if machine.style.has_code:
         return list(found.values())
     _evolve(machine, inputs, decided)
     while decided := await inputs.decided(machine.follow):
         for event in decided:
             _evolve(machine, inputs, [event])
-            planned = _planned_place(row, machine, event)
+            planned = _dry_place(row, machine, event)
             if planned is not None:
                 found[planned.place] = planned
     return list(found.values())
 
 
-def _planned_place(row: RunRow, machine: Machine, event: e.AnyEvent) -> PlannedPlace | None:
+def _dry_place(row: RunRow, machine: Machine, event: e.AnyEvent) -> DryPlace | None:
     """Return the place at which an event begins work or a wait; None if it begins neither."""
     task = getattr(event, "task", None)
     scheduled = task if isinstance(task, e.TaskScheduled) else event
@@ -197,7 +197,7 @@ def _planned_place(row: RunRow, machine: Machine, event: e.AnyEvent) -> PlannedP
     place = machine.location(machine.state.seq)
     effect = scheduled.policy.effect if isinstance(scheduled, e.TaskScheduled) else ""
     note = "its effect is irreversible" if effect == "irreversible" else ""
-    return PlannedPlace(place=place, box=box_at(row.style, place), what=getattr(scheduled, "step", ""), note=note)
+    return DryPlace(place=place, box=box_at(row.style, place), what=getattr(scheduled, "step", ""), note=note)
 
 
 def _evolve(machine: Machine, inputs: DecisionInputs, events: Iterable[e.AnyEvent]) -> None:
@@ -220,7 +220,7 @@ async def dry_fork(service: RunService, row: RunRow, order: ForkOrder, log: Plac
     append, point = await ForkLog(service, row, order, ForkIdentity(RunUid("fork"), row.id, is_dry=True)).append()
     later = [place for place in log.places if place.changes[-1].seq > point and place.standing(log.seq) is not None]
     repeated = [
-        PlannedPlace(
+        DryPlace(
             place=place.operation.location,
             box=place.box,
             what=place.operation.what,

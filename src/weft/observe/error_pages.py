@@ -321,7 +321,8 @@ PAGES: dict[str, ErrorPage] = {
         "To retry the run once the cause is fixed: weft retry RUN",
     ),
     "step.outcome_unknown": ErrorPage(
-        "An irreversible step was started and gave no result: its worker died, or it timed out.",
+        "An irreversible step was started and gave no result: its worker died, it timed out, or what it returned "
+        "cannot be stored.",
         'With effect="irreversible" a step is performed at most once. It may have been performed, so it is not '
         "repeated.",
         "Find out whether it was performed. To do that in code, catch weft.OutcomeUnknown in the workflow.",

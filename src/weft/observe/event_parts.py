@@ -16,7 +16,7 @@ from weft.core import events as e
 from weft.core.unfold import COMBINED, ViewEvent, unfold
 from weft.ports.store import RunRow, StoredEvent
 from weft.runtime.service import RunService
-from weft.runtime.unreadable import readable
+from weft.runtime.unreadable import readable_events
 
 RESULTS_MAX = 1_000
 """The number of results that are cached. Others are read again."""
@@ -37,7 +37,7 @@ class EventPart(msgspec.Struct, frozen=True):
 
     def split(self) -> tuple[str, Raw]:
         """Return the kind of the event, and the rest of it as JSON."""
-        return split(self.body)
+        return split_event(self.body)
 
 
 class Unfolding:
@@ -88,7 +88,7 @@ async def read_parts(
     parts: list[EventPart] = []
     for stored in page:
         missing = unfolding.missing_record(stored)
-        for before in (await readable(service.store.log, row, after=missing - 1, limit=1))[0] if missing else ():
+        for before in (await readable_events(service.store.log, row, after=missing - 1, limit=1))[0] if missing else ():
             unfolding.add(before)
         parts += unfolding.add(stored)
     return parts
@@ -109,7 +109,7 @@ def kind_of(event: type) -> str:
     return str(event.__struct_config__.tag)  # type: ignore[attr-defined]  # all events are structs
 
 
-def split(body: bytes) -> tuple[str, Raw]:
+def split_event(body: bytes) -> tuple[str, Raw]:
     """Return the kind of an event, and the rest of it as JSON."""
     if body.startswith(_PREFIX):
         end = body.index(b'"', len(_PREFIX))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from weft.observe.event_parts import EventPart, Unfolding, read_parts
 from weft.ports.store import RunRow
 from weft.runtime.service import RunService
-from weft.runtime.unreadable import readable
+from weft.runtime.unreadable import readable_events
 
 RECORDS_PER_READ = 500
 GAP_MAX = 50
@@ -20,13 +20,13 @@ async def read_records(
     """Return the events of the records with these numbers, which rise."""
     wanted = set(numbers)
     parts: list[EventPart] = []
-    for first, last in _spans(numbers):
-        stored, _ = await readable(service.store.log, row, after=first - 1, limit=last - first + 1)
+    for first, last in _stretches(numbers):
+        stored, _ = await readable_events(service.store.log, row, after=first - 1, limit=last - first + 1)
         parts += await read_parts(service, row, [one for one in stored if one.seq in wanted], unfolding)
     return parts
 
 
-def _spans(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _stretches(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yield the first and last number of each stretch that is read at once."""
     first = last = 0
     for number in numbers:

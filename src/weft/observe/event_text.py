@@ -38,11 +38,11 @@ def _time(ms: int) -> str:
     return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _until(due: int) -> str:
+def _until_text(due: int) -> str:
     return f", until {_time(due)}" if due else ""
 
 
-def _said(event: Any) -> str:
+def _who_and_why(event: Any) -> str:
     """Say who did it, and why, as far as somebody said so."""
     by, reason = getattr(event, "by", ""), getattr(event, "reason", "")
     return f"{f' by {by}' if by else ''}{f': {reason}' if reason else ''}"
@@ -70,7 +70,7 @@ def _of_place(event: ViewEvent, at: str) -> str:
         case e.TimerFired():
             return f"{at} woke up" if at else "a timer fired"
         case e.MessageAwaited(names=names, due=due):
-            return f"{at} waits for a message {' or '.join(names) or 'with any name'}{_until(due)}"
+            return f"{at} waits for a message {' or '.join(names) or 'with any name'}{_until_text(due)}"
         case e.MessagesTaken(ids=ids):
             return f"{at} took {pluralize(len(ids), 'message')}"
         case e.MessageRefused(error=error):
@@ -78,9 +78,9 @@ def _of_place(event: ViewEvent, at: str) -> str:
         case e.WaitTimedOut():
             return f"{at} waited in vain for a message"
         case e.AskOpened(title=title, due=due):
-            return f'{at} asks "{title}"{_until(due)}'
+            return f'{at} asks "{title}"{_until_text(due)}'
         case e.AskAnswered(approved=approved):
-            return f"{at} was {'approved' if approved else 'rejected'}{_said(event)}"
+            return f"{at} was {'approved' if approved else 'rejected'}{_who_and_why(event)}"
         case e.ChildStarted(run_id=run_id, workflow=workflow):
             return f"{at} started the run {run_id} of {workflow}"
         case e.ChildEnded(status=status, failure=failure):
@@ -105,7 +105,7 @@ def _of_code(event: ViewEvent, at: str) -> str:
         case e.AttributesSet(attributes=attributes):
             return f"set {', '.join(attributes)}"
         case e.ResultSet():
-            return f"the result of {at or 'a place'} was set{_said(event)}"
+            return f"the result of {at or 'a place'} was set{_who_and_why(event)}"
     return ""
 
 
@@ -120,7 +120,7 @@ def _of_graph(event: ViewEvent) -> str:
         case e.FailureRaised(node=node, failure=failure):
             return f"no edge of {node} handled its failure: {failure_line(failure)}"
         case e.LetterDiscarded():
-            return f"a dead letter was discarded{_said(event)}"
+            return f"a dead letter was discarded{_who_and_why(event)}"
     return ""
 
 
@@ -143,7 +143,7 @@ def _of_goal(event: ViewEvent) -> str:
         case e.WorkSkipped(step=step, item=item):
             return f"{step}/{item} was skipped: its predicate returned false"
         case e.DeadlineSet(step=step, name=name, due=due):
-            return f"{step} waits for the optional {name}{_until(due)}"
+            return f"{step} waits for the optional {name}{_until_text(due)}"
         case e.DeadlinePassed(step=step, name=name):
             return f"{step} goes on without {name}"
     return ""
@@ -160,23 +160,23 @@ def _of_run(event: ViewEvent) -> str:
         case e.RunCancelledEvent(reason=reason):
             return f"the run was cancelled{f': {reason}' if reason else ''}"
         case e.CancelRequested():
-            return f"a cancel was requested{_said(event)}"
+            return f"a cancel was requested{_who_and_why(event)}"
         case e.RunTimedOut():
             return "the run has used up its time"
         case e.RunEnding(failure=failure):
             return f"the run is ending{f': {failure_line(failure)}' if failure is not None else ''}"
         case e.RunPaused():
-            return f"the run was paused{_said(event)}"
+            return f"the run was paused{_who_and_why(event)}"
         case e.RunResumed():
-            return f"the run was resumed{_said(event)}"
+            return f"the run was resumed{_who_and_why(event)}"
         case e.RunHeld(location=location, message=message):
             return f"the run is held{f' at {location}' if location else ''}: {message}"
         case e.RunRetried():
-            return f"the run was retried{_said(event)}"
+            return f"the run was retried{_who_and_why(event)}"
         case e.RunMoved(to=to):
-            return f"the run was moved{f' to {to}' if to else ''}{_said(event)}"
+            return f"the run was moved{f' to {to}' if to else ''}{_who_and_why(event)}"
         case e.RunAdopted():
-            return f"the run was adopted{_said(event)}"
+            return f"the run was adopted{_who_and_why(event)}"
         case e.MessageReceived(name=name, sender=sender):
             return f"the message {name} arrived{f' from {sender}' if sender else ''}"
     return _of_changes(event)
@@ -186,26 +186,26 @@ def _of_changes(event: ViewEvent) -> str:
     match event:
         case e.RunPatched(rev=rev, undoes=undoes):
             what = f"patch {undoes} was undone" if undoes else f"patch {rev} was applied"
-            return f"{what}{_said(event)}"
+            return f"{what}{_who_and_why(event)}"
         case e.PatchAsked():
-            return f"a patch waits{_said(event)}"
+            return f"a patch waits{_who_and_why(event)}"
         case e.PatchDropped():
-            return f"a patch was dropped{_said(event)}"
+            return f"a patch was dropped{_who_and_why(event)}"
         case e.RunForked():
-            return f"the fork goes on from here{_said(event)}"
+            return f"the fork goes on from here{_who_and_why(event)}"
         case e.RunEdited():
-            return f"the fork was edited{_said(event)}"
+            return f"the fork was edited{_who_and_why(event)}"
     return ""
 
 
 def _of_schedule(event: ViewEvent) -> str:
     match event:
         case e.ScheduleDeclared():
-            return f"the schedule was declared{_said(event)}"
+            return f"the schedule was declared{_who_and_why(event)}"
         case e.ScheduleFired(run_id=run_id, nominal=nominal):
-            return f"started {run_id} for {_time(nominal)}{_said(event)}"
+            return f"started {run_id} for {_time(nominal)}{_who_and_why(event)}"
         case e.ScheduleQueued(run_id=run_id):
-            return f"{run_id} will start when the runs before it have ended{_said(event)}"
+            return f"{run_id} will start when the runs before it have ended{_who_and_why(event)}"
         case e.ScheduleMissed(count=count, why=why):
             return f"{pluralize(count, 'time')} missed: {_words(why)}"
         case e.ScheduledRunFound(run_id=run_id):

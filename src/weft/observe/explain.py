@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 
+from weft.core.durations import time_of
 from weft.core.machine import Machine
 from weft.core.run.state import State
 from weft.errors import RunUnreadable
-from weft.observe.diagnosis import Diagnosis, Hold, IdleTask, brief, time_of
+from weft.observe.diagnosis import Diagnosis, Hold, IdleTask, without_traceback
 from weft.observe.explanation import Explanation
 from weft.observe.progress import progress_of
 from weft.observe.run_hosts import Hosting, hosting_of
@@ -41,7 +42,7 @@ async def explain_read(
     found = explanation_of(await diagnose(service, row, machine))
     if machine is not None and machine.state.accounted:
         found = msgspec.structs.replace(found, budget=budget_sentences(await usage_of(service, row)))
-    return found if row.status != IMPORTED else _of_imported(row, found)
+    return found if row.status != IMPORTED else _explain_imported(row, found)
 
 
 async def explain_past(service: RunService, row: RunRow, machine: Machine) -> Explanation:
@@ -51,7 +52,7 @@ async def explain_past(service: RunService, row: RunRow, machine: Machine) -> Ex
     return explanation_of(Diagnosis(**known, **await _begun_fields(service, row, machine, state.at, {})))
 
 
-def _of_imported(row: RunRow, found: Explanation) -> Explanation:
+def _explain_imported(row: RunRow, found: Explanation) -> Explanation:
     """Return how a run stood when it was exported. Nothing that would unblock it can be done here."""
     return msgspec.structs.replace(
         found,
@@ -107,7 +108,7 @@ def _state_fields(state: State) -> dict[str, Any]:
         "status": state.status,
         "is_over": state.over,
         "steps_done": state.steps_done,
-        "failure": brief(state.failure) if state.failure is not None else None,
+        "failure": without_traceback(state.failure) if state.failure is not None else None,
         "cancel_reason": state.cancelled or "",
         "moved_to": state.moved.to if state.moved is not None else "",
         "cancelled_at": time_of(state.cancelled_at) if state.cancelled_at else None,

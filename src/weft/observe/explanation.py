@@ -82,7 +82,8 @@ class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):
     steps_done: int
     hint: str = ""
     path: list[str] = []
-    """The path of a graph run with its reasons, or the running and ended steps of a goal run, in sentences."""
+    """The path of a graph run with its reasons, the running and ended steps of a goal run, or the models that did not
+    answer in the newest turns of an agent, in sentences."""
     skipped: list[str] = []
     """The nodes or steps that did not run, and why not."""
     joins: list[str] = []

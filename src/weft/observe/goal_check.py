@@ -7,15 +7,15 @@ from weft.core.goal.definitions import StepDef, StepWay, WorkflowWay
 from weft.core.goal.machine import GoalMachine
 from weft.core.goal.plan import decode_plan
 from weft.core.goal.state import OVER_STEP
-from weft.observe.live_finding import LiveFinding, LiveRun, not_hosted, refused_change
+from weft.observe.live_finding import LiveFinding, LiveRun, not_hosted_finding, refused_change
 
 
 async def check_goal(run: LiveRun, machine: GoalMachine) -> LiveFinding:
     """Return the first planned step that is missing or different in this process."""
     if run.code.program(run.row.workflow, run.row.version) is None:
-        return not_hosted(run)
+        return not_hosted_finding(run)
     if run.change.replan:
-        return await _replanned(run)
+        return await _plan_again(run)
     state = machine.state
     found = []
     for name, planned in decode_plan(bytes(state.plan)).steps.items() if bytes(state.plan) != b"null" else ():
@@ -26,7 +26,7 @@ async def check_goal(run: LiveRun, machine: GoalMachine) -> LiveFinding:
     return found[0] if found else LiveFinding()
 
 
-async def _replanned(run: LiveRun) -> LiveFinding:
+async def _plan_again(run: LiveRun) -> LiveFinding:
     """Return what planning the run again with the steps of now would do."""
     plan = await run.dry_run({"catalogue": "now", "replan": True})
     if plan.refusals:

@@ -50,9 +50,9 @@ class GoalOperations:
                 end(operation, "done", stored.at, _encode(outputs))
                 return operation
             case e.StepFailedEvent(step=step, failure=failure):
-                return self._over(step, "failed", stored, failure=failure)
+                return self._end_operation(step, "failed", stored, failure=failure)
             case e.StepSkipped(step=step, reason=reason):
-                return self._over(step, "skipped", stored, why=reason)
+                return self._end_operation(step, "skipped", stored, why=reason)
             case e.WorkSkipped(step=step, item=index):
                 operation = Operation(
                     stored.seq, f"{step}/{index}", "item", "", stored.at, why="predicate returned false"
@@ -104,7 +104,7 @@ class GoalOperations:
                 dropped.append(operation.number)
         return dropped
 
-    def _over(self, step: str, status: str, stored: StoredEvent, **fields: Any) -> Operation:
+    def _end_operation(self, step: str, status: str, stored: StoredEvent, **fields: Any) -> Operation:
         operation = self._step(step, stored)
         for name, value in fields.items():
             setattr(operation, name, value)

@@ -11,13 +11,13 @@ from weft.core.goal.state import OVER_STEP
 from weft.observe.diagnosis import ExcludedStep, PendingNeed, StepStanding
 
 
-def steps_of(machine: GoalMachine, health: Mapping[str, Checkup]) -> list[StepStanding]:
+def step_standings(machine: GoalMachine, health: Mapping[str, Checkup]) -> list[StepStanding]:
     """Return the state of all steps of the plan, in the order of the plan."""
     flow = machine.flow
     return [_standing(step, health.get(step.id)) for step in flow.by_index[:]] if flow is not None else []
 
 
-def excluded_from(machine: GoalMachine) -> list[ExcludedStep]:
+def excluded_steps(machine: GoalMachine) -> list[ExcludedStep]:
     """Return the steps that were not planned, with the reason."""
     flow = machine.flow
     excluded = flow.plan.excluded if flow is not None else {}

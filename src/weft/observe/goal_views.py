@@ -7,13 +7,14 @@ from typing import Any
 
 import msgspec
 
+from weft.core.durations import time_of
 from weft.core.goal.machine import GoalMachine
-from weft.observe.diagnosis import Diagnosis, PendingWait, Progress, time_of
+from weft.observe.diagnosis import Diagnosis, PendingWait, Progress
 from weft.observe.explanation import ExplainedLine, StyleSentences
 from weft.observe.goal_check import check_goal
 from weft.observe.goal_operations import GoalOperations
 from weft.observe.goal_sentences import excluded_sentence, step_sentences
-from weft.observe.goal_steps import excluded_from, steps_of
+from weft.observe.goal_steps import excluded_steps, step_standings
 from weft.observe.live_finding import LiveFinding, LiveRun
 from weft.observe.operations import Keep, NoteChange, Operation, StyleOperations
 from weft.observe.pictures import Picture, picture_of_plan
@@ -77,7 +78,7 @@ class GoalViews(StyleViews[GoalMachine]):
     async def details(self, service: RunService, row: RunRow, machine: GoalMachine) -> dict[str, Any]:
         """Return the fields of the diagnosis about the steps and the excluded steps of the plan."""
         catalogue = await StoredCatalogue(service.store.definitions, service.clock).catalogue()
-        return {"steps": steps_of(machine, catalogue.health), "excluded": excluded_from(machine)}
+        return {"steps": step_standings(machine, catalogue.health), "excluded": excluded_steps(machine)}
 
     def sentences(self, diagnosis: Diagnosis) -> StyleSentences:
         """Describe which steps run or have ended, which were skipped, and what pending steps wait for."""
@@ -119,7 +120,7 @@ class GoalViews(StyleViews[GoalMachine]):
         if machine.plan is None or not {"result", "of"} <= set(body):
             return raw
         gives = {goal for goal, step in machine.plan.steps.items() if step.gives}
-        return msgspec.json.encode(goal_outputs(body["result"], body["of"], gives))
+        return msgspec.json.encode(shown_goal_outputs(body["result"], body["of"], gives))
 
     async def is_stored(self, service: RunService, row: RunRow) -> bool:
         """Return True, because a goal run contains its plan."""
@@ -129,6 +130,6 @@ class GoalViews(StyleViews[GoalMachine]):
         return await check_goal(run, machine)
 
 
-def goal_outputs(result: Mapping[str, Any], returned: Mapping[str, Any], gives: Container[str]) -> dict[str, Any]:
+def shown_goal_outputs(result: Mapping[str, Any], returned: Mapping[str, Any], gives: Container[str]) -> dict[str, Any]:
     """Return the outputs of goals. The output of a goal without ``gives`` is its result."""
     return {**{goal: value for goal, value in returned.items() if goal not in gives}, **result}

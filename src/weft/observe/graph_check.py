@@ -9,7 +9,7 @@ import msgspec
 from weft.core.graph.machine import GraphMachine
 from weft.core.graph.model import GraphModel, TypeWork
 from weft.core.run.patch_plan import PatchRefusal
-from weft.observe.live_finding import LiveFinding, LiveRun, misfits, refused_change
+from weft.observe.live_finding import LiveFinding, LiveRun, input_misfits, refused_change
 from weft.steps.node_types import node_types
 
 MISSING = frozenset({"graph.unknown_step", "graph.unknown_workflow"})
@@ -30,7 +30,7 @@ async def check_graph(run: LiveRun, machine: GraphMachine) -> LiveFinding:
     live = {token.node for token in machine.state.tokens.values()} & set(graph.nodes)
     nodes = reachable(graph, live) if is_own else set(graph.nodes)
     findings = sorted(_findings(run, graph, nodes), key=lambda found: found.verdict != "not hosted")
-    return findings[0] if findings else await _misfit(run, machine)
+    return findings[0] if findings else await _first_misfit(run, machine)
 
 
 def _refused_change(refusal: PatchRefusal, graph: GraphModel) -> LiveFinding:
@@ -69,10 +69,10 @@ def _findings(run: LiveRun, graph: GraphModel, nodes: set[str]) -> Iterable[Live
             yield LiveFinding(verdict=verdict, place=node, message=message)
 
 
-async def _misfit(run: LiveRun, machine: GraphMachine) -> LiveFinding:
+async def _first_misfit(run: LiveRun, machine: GraphMachine) -> LiveFinding:
     """Return the first task in flight whose step no longer takes its input."""
     state = machine.state
-    for number, why in [one async for one in misfits(run, machine)]:
+    for number, why in [one async for one in input_misfits(run, machine)]:
         token = state.tokens.get(state.by_task.get(number, ""))
         return LiveFinding(verdict="input", place=token.node if token is not None else "", message=why)
     return LiveFinding()

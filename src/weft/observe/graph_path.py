@@ -18,7 +18,7 @@ from weft.observe.diagnosis import (
     PathStep,
     SeenCondition,
     TakenEdge,
-    brief,
+    without_traceback,
 )
 from weft.ports.store import StoredEvent
 
@@ -62,9 +62,11 @@ class GraphPath:
                 )
                 self._note_refusals(event)
             case e.NodeFailed(node=node, token=token, failure=failure):
-                self._steps.append(PathStep(kind="failed", seq=seq, node=node, token=token, failure=brief(failure)))
+                self._steps.append(
+                    PathStep(kind="failed", seq=seq, node=node, token=token, failure=without_traceback(failure))
+                )
             case e.FailureRaised(node=node, token=token, failure=failure):
-                step = PathStep(kind="dead_letter", seq=seq, node=node, token=token, failure=brief(failure))
+                step = PathStep(kind="dead_letter", seq=seq, node=node, token=token, failure=without_traceback(failure))
                 self._dead_letters[token] = step
                 self._steps.append(step)
             case e.RunRetried(tokens=tokens):
@@ -151,7 +153,7 @@ def _fan_ins(graph: GraphModel, state: GraphState) -> Iterator[JoinStanding]:
         if not frame.fan_in or frame.fired:
             continue
         fan_in = graph.nodes[frame.fan_in].fan_in
-        missing = _missing(state, frame)
+        missing = _missing_branches(state, frame)
         yield JoinStanding(
             node=frame.fan_in,
             frame=frame.id,
@@ -159,7 +161,7 @@ def _fan_ins(graph: GraphModel, state: GraphState) -> Iterator[JoinStanding]:
             total=frame.total,
             need=fan_in.need.of(frame.total) if fan_in is not None else frame.total,
             missing=[
-                MissingBranch(index, _place(state, frame, index), status)
+                MissingBranch(index, _node_of_branch(state, frame, index), status)
                 for status, indexes in missing.items()
                 for index in indexes[:BRANCHES_MAX]
             ],
@@ -167,7 +169,7 @@ def _fan_ins(graph: GraphModel, state: GraphState) -> Iterator[JoinStanding]:
         )
 
 
-def _missing(state: GraphState, frame: Frame) -> dict[BranchStatus, list[int]]:
+def _missing_branches(state: GraphState, frame: Frame) -> dict[BranchStatus, list[int]]:
     """Return the branches that have not arrived. After the end of the run, those that failed earlier are included."""
     open_ = [index for index, branch in frame.branches.items() if branch.status == "open"]
     if not state.over:
@@ -180,7 +182,7 @@ def _is_failing(state: GraphState, members: Iterable[str]) -> bool:
     return any(state.tokens[member].mode == "failing" for member in members)
 
 
-def _place(state: GraphState, frame: Frame, index: int) -> str:
+def _node_of_branch(state: GraphState, frame: Frame, index: int) -> str:
     """Return the node at which a branch is or was last; empty if it no longer has a token."""
     branch = frame.branches[index]
     tokens = branch.kept.tokens if branch.kept is not None else [state.tokens[member] for member in branch.members]

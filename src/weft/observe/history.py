@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from weft.core import events as e
-from weft.core.code.locations import readable
+from weft.core.code.locations import readable_path
 from weft.core.unfold import ViewEvent
 from weft.errors import Failure, RunUnreadable
 from weft.observe.event_parts import EventPart, Unfolding
@@ -129,7 +129,7 @@ class History:
     def _begin(self, event: Any, path: e.Path, stored: StoredEvent) -> Operation:
         if event.add:
             self._names += event.add
-        location = readable(path, self._names)
+        location = readable_path(path, self._names)
         if type(event) is e.TaskScheduled:
             return self._keep(new_operation(event, location, stored))
         if isinstance(event, (e.LoopTurned, e.LoopFinished)):
@@ -216,13 +216,13 @@ class History:
                 self._messages[id] = bytes(body)
             case e.RunCompleted(output=output, not_undone=places):
                 self.output, self.not_undone = bytes(output), list(places)
-                self._over("completed", at)
+                self._end_open("completed", at)
             case e.RunFailedEvent(failure=failure, not_undone=places):
                 self.failure, self.not_undone = failure, list(places)
-                self._over("failed", at)
+                self._end_open("failed", at)
             case e.RunCancelledEvent(reason=reason, not_undone=places):
                 self.reason, self.not_undone = reason, list(places)
-                self._over("cancelled", at)
+                self._end_open("cancelled", at)
             case e.CancelRequested(reason=reason):
                 self.status, self.reason, self.held = "cancelling", reason, ""
                 self._is_cancelled = True
@@ -248,7 +248,7 @@ class History:
             case e.ResultSet():
                 self._set(event, at)
 
-    def _over(self, status: str, at: int) -> None:
+    def _end_open(self, status: str, at: int) -> None:
         self.status, self.ended, self.held = status, at, ""
         for operation in self.open():
             end(operation, "cancelled", at)

@@ -16,14 +16,14 @@ from weft.runtime.service import RunService
 
 
 async def idle_task(service: RunService, offer: TaskOffer) -> IdleTask:
-    """Describe a task that waits in the shared queue."""
-    tasks = service.store.tasks
+    """Describe a task that waits in the shared queue. A tenant is not told which runs are ahead of it, or how many."""
+    tasks = service.whole_store.tasks
     limits = (await tasks.declared()).get(offer.limit) if offer.limit else (await tasks.limits()).get(offer.queue)
     standing = ""
     if isinstance(limits, QueueLimits) and limits.stream:
         standing = "a host with Redis publishes it on a stream"
-    if limits is not None and (limits.concurrency is not None or limits.rate is not None):
-        found = await service.store.tasks.standing(offer.uid, offer.task)
+    if not service.tenant and limits is not None and (limits.concurrency is not None or limits.rate is not None):
+        found = await tasks.standing(offer.uid, offer.task)
         if found is not None:
             standing = describe_standing(limits, found)
     return IdleTask(queue=offer.queue, limit=offer.limit.removeprefix(STEP_LIMIT), key=offer.key, standing=standing)
@@ -49,7 +49,7 @@ async def held_tasks(service: RunService, tasks: Mapping[int, OpenTask]) -> dict
 
 async def published(service: RunService, offers: Sequence[TaskOffer]) -> set[int]:
     """Return those of these tasks that are published on streams, for workers elsewhere."""
-    tasks = service.store.tasks
+    tasks = service.whole_store.tasks
     limits = await tasks.limits() if offers else {}
     on_streams = [offer for offer in offers if offer.queue in limits and limits[offer.queue].stream]
     return {offer.task for offer in on_streams if await tasks.standing(offer.uid, offer.task) is None}

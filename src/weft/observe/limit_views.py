@@ -36,7 +36,7 @@ class LimitView(msgspec.Struct, frozen=True, kw_only=True):
     """The keys that have tasks or runs, those with the most waiting first."""
 
 
-async def read_limits(store: KeyLimits) -> list[LimitView]:
+async def read_limit_views(store: KeyLimits) -> list[LimitView]:
     """Return all limits, by name. Those that are no longer declared are left out when nothing counts against them."""
     declared = await store.declared()
     rows = await store.limited_keys(limit=KEYS_MAX)

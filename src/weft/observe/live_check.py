@@ -20,7 +20,7 @@ from weft.ports.run_query import RunQuery
 from weft.ports.store import OPEN_STATUSES, RunRow
 from weft.runtime.replays import fold_log
 from weft.runtime.service import RunService
-from weft.runtime.unreadable import reading, unreadable
+from weft.runtime.unreadable import naming_run_in_errors, unreadable_error
 
 PAGE = 500
 NEXT = "This is about what is recorded. What a run would do next cannot be seen."
@@ -97,7 +97,7 @@ async def check_live(
     """
     wanted = query or OpenRuns()
     rows = [row async for row in _open_rows(service, wanted)]
-    chosen = await _sampled(service, rows, wanted.sample) if wanted.sample else rows
+    chosen = await _sample_runs(service, rows, wanted.sample) if wanted.sample else rows
     groups: dict[tuple[str, str, str, str], LiveGroup] = {}
     for row in chosen:
         run = LiveRun(service=service, row=row, code=code, tolerant=tolerant, change=change or LiveChange())
@@ -133,7 +133,7 @@ async def _open_rows(service: RunService, wanted: OpenRuns) -> AsyncIterator[Run
             query = msgspec.structs.replace(query, after=page.cursor)
 
 
-async def _sampled(service: RunService, rows: Sequence[RunRow], count: int) -> list[RunRow]:
+async def _sample_runs(service: RunService, rows: Sequence[RunRow], count: int) -> list[RunRow]:
     """Return the newest and oldest runs of each version, length of the log and last place."""
     alike: dict[tuple[object, ...], list[RunRow]] = {}
     for row in sorted(rows, key=lambda row: (-row.created_at, row.id)):
@@ -160,16 +160,16 @@ async def _last_place(service: RunService, row: RunRow) -> str:
 async def _check(run: LiveRun) -> LiveFinding:
     row = run.row
     if row.fault is not None:
-        return _unreadable(unreadable(row, row.fault))
+        return _unreadable_finding(unreadable_error(row, row.fault))
     if not row.seq:
         known = row.workflow in run.code.startable() if not row.version else run.code.program(row.workflow, row.version)
         return LiveFinding() if known else _unknown_start(run)
     try:
-        with reading(row):
+        with naming_run_in_errors(row):
             await run.service.store.log.inbox(row.uid)
         return await views_of(row.style).check_live(run, await fold_log(run.service, row))
     except RunUnreadable as error:
-        return _unreadable(error)
+        return _unreadable_finding(error)
     except NotFound:
         if await run.service.store.directory.row(row.uid) is not None:
             raise  # the version does not exist
@@ -178,7 +178,7 @@ async def _check(run: LiveRun) -> LiveFinding:
         return LiveFinding(verdict=error.code, message=error.message)  # its status does not allow the change
 
 
-def _unreadable(error: RunUnreadable) -> LiveFinding:
+def _unreadable_finding(error: RunUnreadable) -> LiveFinding:
     """Return the finding about a run that goes on with no code before its stored data is mended."""
     return LiveFinding(verdict="unreadable", message=str(error))
 

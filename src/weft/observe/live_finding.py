@@ -72,7 +72,7 @@ class LiveFinding(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
 
 
-def not_hosted(run: LiveRun, version: str = "") -> LiveFinding:
+def not_hosted_finding(run: LiveRun, version: str = "") -> LiveFinding:
     """Return the finding about a run whose workflow or version is not here."""
     wanted = version or run.row.version
     text = f" in version {wanted}" if wanted else ""
@@ -91,7 +91,7 @@ def refused_change(refusal: PatchRefusal) -> LiveFinding:
     )
 
 
-async def misfits(run: LiveRun, machine: Machine) -> AsyncIterator[tuple[int, str]]:
+async def input_misfits(run: LiveRun, machine: Machine) -> AsyncIterator[tuple[int, str]]:
     """Yield the tasks in flight whose steps here no longer take their inputs, and why.
 
     Steps of other queues are left out, because workers elsewhere perform them.

@@ -36,7 +36,7 @@ class ModelView(msgspec.Struct, frozen=True, kw_only=True):
     """Until when nobody asks it, because its provider said so."""
 
 
-def view_of(alias: ModelAlias) -> ModelView:
+def model_view(alias: ModelAlias) -> ModelView:
     """Return a model as its program declares it. The key is left out, even its place."""
     prices = alias.prices
     return ModelView(
@@ -59,14 +59,14 @@ def view_of(alias: ModelAlias) -> ModelView:
     )
 
 
-def describe(aliases: Iterable[ModelAlias]) -> list[dict[str, Any]]:
+def describe_models(aliases: Iterable[ModelAlias]) -> list[dict[str, Any]]:
     """Return models for the description of a host."""
-    return [msgspec.to_builtins(view_of(alias)) for alias in aliases]
+    return [msgspec.to_builtins(model_view(alias)) for alias in aliases]
 
 
 async def read_models(hosts: Hosts, memos: Memos, now: Millis, own: Iterable[ModelAlias] = ()) -> list[ModelView]:
     """Return the models of all living hosts, and those of an app, by name."""
-    found = {alias.name: view_of(alias) for alias in own}
+    found = {alias.name: model_view(alias) for alias in own}
     counts: dict[str, int] = {}
     for host in await hosts.list_all():
         for described in host.about.get("models", ()) if not host.gone else ():

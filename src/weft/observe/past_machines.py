@@ -13,7 +13,7 @@ from weft.core.run.env import MissingInputs
 from weft.ports.store import RunRow
 from weft.runtime.programs import new_machine
 from weft.runtime.service import RunService
-from weft.runtime.unreadable import reading
+from weft.runtime.unreadable import naming_run_in_errors
 
 T = TypeVar("T")
 
@@ -75,7 +75,7 @@ class PastMachines:
 
     async def _advance(self, service: RunService, row: RunRow, machine: Machine, seq: int) -> None:
         async for stored in service.reader.events(row, after=machine.state.seq, until=seq):
-            with reading(row):
+            with naming_run_in_errors(row):
                 machine.evolve(e.decode(stored.body), at=stored.at)
             last = self._numbers[-1] if self._numbers else 0
             if stored.seq - last >= self._between:
@@ -88,7 +88,7 @@ class PastMachines:
         begin = self._numbers[index - 1] if index else 0
         machine = await self._restored(service, row, begin)
         async for stored in service.reader.events(row, after=begin, until=seq):
-            with reading(row):
+            with naming_run_in_errors(row):
                 machine.evolve(e.decode(stored.body), at=stored.at)
             if stored.seq - begin >= self._between:
                 self._keep(stored.seq, machine.snapshot())
@@ -102,7 +102,7 @@ class PastMachines:
         if snapshot is None:
             first = [stored async for stored in service.reader.events(row, until=1)]
             return await service.reader.empty_machine(row, row.uid, first)
-        with reading(row):
+        with naming_run_in_errors(row):
             return new_machine(row.style, await service.reader.program(row), row.uid, snapshot)
 
     def _keep(self, seq: int, snapshot: bytes) -> None:

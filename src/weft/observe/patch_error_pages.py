@@ -90,6 +90,16 @@ PATCH_PAGES: dict[str, tuple[str, str, str]] = {
         "Code is deployed, not patched: a run follows only what a living host has, and is replayed against it first.",
         "Deploy the version and try again. On the command line, name the app that has it: --app app.py.",
     ),
+    "patch.unknown_field": (
+        "The patch sets a field that the state of the graph does not have.",
+        "The new version declares the fields of its state, and no node of it writes this one.",
+        "Correct the name, or declare the field below state in the same patch.",
+    ),
+    "patch.wrong_argument": (
+        "The new version calls a step with an argument that the step does not take, or without one that it needs.",
+        "The steps of the living hosts were asked; none of them takes what the node gives.",
+        "Correct the names below with, or deploy a host whose step takes them first.",
+    ),
     "patch.says_nothing": (
         "The patch of a goal run changes nothing.",
         "It has none of given, goals, steps, catalogue and replan.",
@@ -141,8 +151,8 @@ PATCH_PAGES: dict[str, tuple[str, str, str]] = {
         "Rename one of the facts, or use any.",
     ),
     "patch.wrong_type": (
-        "A value that the patch gives does not have the type of its fact.",
-        "The steps of the new plan declare the type.",
+        "A value that the patch gives does not have the type of its fact or field.",
+        "The steps of the new plan declare the types of facts, and a graph those of the fields of its state.",
         "Correct the value.",
     ),
     "patch.node_removed": (
@@ -193,7 +203,7 @@ PATCH_PAGES: dict[str, tuple[str, str, str]] = {
     "patch.unchecked": (
         "The search for positions in which the run gets stuck was cut short.",
         "There are too many positions to examine.",
-        "Write unchecked: true into the patch to apply it anyway. This is recorded.",
+        "Write unchecked: true into the patch, which is recorded. Instead of an undo, patch to the version before.",
     ),
     "patch.say_via": (
         "A token is to be moved to a join, and the patch does not say over which edge it comes.",

@@ -82,10 +82,10 @@ class PlaceLog:
         subjects: tuple[str | RunPlace | None, ...] = ()
         for event in events:
             operation = history.apply(event, stored)
-            place = self._note(operation, seq, at) if operation is not None else None
+            place = self._record_standing(operation, seq, at) if operation is not None else None
             for other in history.also_changed:
                 if id(other) in self._of:
-                    self._note(other, seq, at)
+                    self._record_standing(other, seq, at)
             kind = _KINDS[type(event)]
             subjects += (kind, place)
             numbers = self._by_kind.get(kind)
@@ -99,7 +99,7 @@ class PlaceLog:
         if not self.statuses or self.statuses[-1][1] != history.status:
             self.statuses.append((seq, history.status))
 
-    def _note(self, operation: Operation, seq: int, at: int) -> RunPlace:
+    def _record_standing(self, operation: Operation, seq: int, at: int) -> RunPlace:
         """Record how an operation stands, if that is new. Returns its place."""
         place = self._of.get(id(operation))
         if place is None:
@@ -172,7 +172,7 @@ class PlaceLog:
         """Return the status of a code run after an event. Other styles have more events that change it."""
         return self.statuses[bisect_right(self.statuses, seq, key=_seq) - 1][1]
 
-    def subjects(self, seq: int) -> tuple[PartSubject, ...]:
+    def subjects_of_record(self, seq: int) -> tuple[PartSubject, ...]:
         """Return the kinds of the events of a record, and their places."""
         found = self._subjects[seq - self.first]
         return tuple(map(PartSubject, found[::2], found[1::2]))  # type: ignore[arg-type]  # kinds and places alternate

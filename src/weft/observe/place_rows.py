@@ -117,7 +117,7 @@ def row_of(place: RunPlace, standing: PlaceChange) -> PlaceRow:
         attempts=standing.attempts,
         attempts_max=operation.attempts_max,
         rounds=standing.rounds,
-        branch=_branch(operation.location),
+        branch=_innermost_branch(operation.location),
         child=operation.child,
         why=standing.why,
         failure=_place_failure(standing),
@@ -130,7 +130,7 @@ def _place_failure(standing: PlaceChange) -> str:
     return f"{failure.type}: {failure.message}".partition("\n")[0][:500] if failure is not None else ""
 
 
-def _branch(location: str) -> int | None:
+def _innermost_branch(location: str) -> int | None:
     """Return the innermost item or round in a location."""
     for part in reversed(location.split("/")[:-1]):
         if part.startswith("~") and part[1:].isdigit():

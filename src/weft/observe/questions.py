@@ -18,7 +18,7 @@ from weft.ports.run_query import RunQuery
 from weft.ports.store import IMPORTED, MOVED, Page, RunRow
 from weft.runtime.run.append_extras import ASKING
 from weft.runtime.service import RunService
-from weft.runtime.unreadable import unreadable
+from weft.runtime.unreadable import unreadable_error
 
 RUNS_PER_PAGE = 200
 
@@ -39,7 +39,7 @@ class OpenQuestion(msgspec.Struct, frozen=True):
     @property
     def digest(self) -> str:
         """The digest of the question. An answer that names it is refused if the question has changed."""
-        return questions.digest_of(self.question)
+        return questions.question_digest(self.question)
 
     @property
     def asked(self) -> list[str]:
@@ -68,7 +68,7 @@ class OpenQuestion(msgspec.Struct, frozen=True):
             return ""
         answer = DecideAsk(self.place, approved=True, by=who, groups=list(groups) if groups is not None else None)
         try:
-            questions.check_person(self.state, self.question, answer)
+            questions.check_answerer(self.state, self.question, answer)
         except Refused as refused:
             return refused.message
         return ""
@@ -76,7 +76,7 @@ class OpenQuestion(msgspec.Struct, frozen=True):
     @property
     def notice(self) -> str:
         """The newest notification that is due."""
-        return questions.notice(self.question)
+        return questions.notice_kind(self.question)
 
 
 async def runs_that_ask(service: RunService, *, after: str | None = None, limit: int = RUNS_PER_PAGE) -> Page:
@@ -88,7 +88,7 @@ async def runs_that_ask(service: RunService, *, after: str | None = None, limit:
 async def open_in(service: RunService, row: RunRow) -> list[OpenQuestion]:
     """Return the open questions of a run. Raises RunUnreadable."""
     if row.fault is not None:
-        raise unreadable(row, row.fault)
+        raise unreadable_error(row, row.fault)
     if not row.seq:
         return []
     try:
@@ -107,7 +107,7 @@ def questions_at(questions: Sequence[OpenQuestion], place: str) -> list[OpenQues
     return exact or [item for item in questions if item.is_at(place)]
 
 
-async def listed_in(service: RunService, row: RunRow) -> list[OpenQuestion]:
+async def open_questions_of(service: RunService, row: RunRow) -> list[OpenQuestion]:
     """Return the open questions of a run. It has none here if it cannot be read, or was moved away."""
     if row.status == MOVED:
         return []
@@ -123,7 +123,7 @@ async def all_open(service: RunService) -> AsyncIterator[OpenQuestion]:
     while True:
         page = await runs_that_ask(service, after=after)
         for row in page.rows:
-            for question in await listed_in(service, row):
+            for question in await open_questions_of(service, row):
                 yield question
         after = page.cursor
         if after is None:

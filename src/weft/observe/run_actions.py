@@ -58,7 +58,7 @@ ALLOWED = RunAction(allowed=True)
 
 async def actions_of(service: RunService, row: RunRow, state: State | None) -> RunActions:
     """Return what can be done to a run. ``state`` is None if the run has not begun or cannot be read."""
-    found = {name: _action(partial(_check, row, state, command)) for name, command in _COMMANDS.items()}
+    found = {name: _action(partial(_why_without_effect, row, state, command)) for name, command in _COMMANDS.items()}
     if found["retry"].allowed:
         try:
             await service.judge(row, c.RetryRun())
@@ -86,7 +86,7 @@ def _refused_action(error: WeftError) -> RunAction:
     return RunAction(allowed=False, why_not=f"{error.message} {error.hint or ''}".strip())
 
 
-def _check(row: RunRow, state: State | None, command: c.AnyCommand) -> str:
+def _why_without_effect(row: RunRow, state: State | None, command: c.AnyCommand) -> str:
     """Return why a command has no effect on a run; empty if it has one. Raises the refusal."""
     if row.status == IMPORTED:
         raise imported_error(row)

@@ -67,7 +67,7 @@ def compare(a: RunTrace, b: RunTrace, load: Load) -> TraceDiff:
     ends = [one for one in runs if one.aspect != "input"]
     first = first or next(iter(ends), None)
     return TraceDiff(
-        first=first, changed=[*changed, *ends], only_a=only_a, only_b=only_b, times=_times(a.items, b.items)
+        first=first, changed=[*changed, *ends], only_a=only_a, only_b=only_b, times=_time_differences(a.items, b.items)
     )
 
 
@@ -92,7 +92,7 @@ def _item_value(item: TraceItem, load: Load) -> Any:
     return UNSET if item.ended is None else load(item.value)
 
 
-def _times(a: Mapping[str, TraceItem], b: Mapping[str, TraceItem]) -> list[TimeDifference]:
+def _time_differences(a: Mapping[str, TraceItem], b: Mapping[str, TraceItem]) -> list[TimeDifference]:
     """Return how long things took that both runs did, the largest difference first."""
     found = [
         TimeDifference(place, item.took_ms, other.took_ms)

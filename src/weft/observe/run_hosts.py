@@ -44,7 +44,11 @@ class Hosting(msgspec.Struct, frozen=True):
 async def live_hosts(service: RunService) -> LiveHosts:
     """Return the live hosts of a store. Empty for a tenant, which cannot see the hosts."""
     hosts: Hosts | None = getattr(service.store, "hosts", None)
-    return {host.host: host.about for host in await hosts.list_all() if not host.gone} if hosts is not None else {}
+    return await _live_of(hosts) if hosts is not None else {}
+
+
+async def _live_of(hosts: Hosts) -> LiveHosts:
+    return {host.host: host.about for host in await hosts.list_all() if not host.gone}
 
 
 def unoffered_version(row: RunRow, live: LiveHosts) -> str:
@@ -53,12 +57,12 @@ def unoffered_version(row: RunRow, live: LiveHosts) -> str:
     Deliveries to hooks are treated like code: only hosts with the step of the hook run them.
     """
     in_code = views_of(row.style).is_code or row.workflow == HOOK
-    if not row.version or not in_code or any(_offers(about, row) for about in live.values()):
+    if not row.version or not in_code or any(_offers_version(about, row) for about in live.values()):
         return ""
     return row.version if live else ""
 
 
-def _offers(about: Mapping[str, Any], row: RunRow) -> bool:
+def _offers_version(about: Mapping[str, Any], row: RunRow) -> bool:
     versions = about.get("versions")
     if versions is None or not row.version:
         return row.workflow in about.get("workflows", ())
@@ -66,7 +70,7 @@ def _offers(about: Mapping[str, Any], row: RunRow) -> bool:
 
 
 async def _is_offered(service: RunService, row: RunRow, live: LiveHosts) -> bool:
-    if any(_offers(about, row) for about in live.values()):
+    if any(_offers_version(about, row) for about in live.values()):
         return True
     if row.workflow == HOOK:
         return False  # only hosts with the step of the hook deliver
@@ -74,18 +78,26 @@ async def _is_offered(service: RunService, row: RunRow, live: LiveHosts) -> bool
 
 
 async def hosting_of(service: RunService, row: RunRow, machine: Machine | None) -> Hosting:
-    """Find the hosts of a run in the tables of hosts and queues of the store."""
-    live = await live_hosts(service)
+    """Find the hosts of a run in the tables of hosts and queues of the store.
+
+    A tenant learns only whether there are any. If it asks a server elsewhere for single reads, it does not learn even
+    that, and a run counts as hosted.
+    """
+    store = service.whole_store
+    hosts: Hosts | None = getattr(store, "hosts", None)
+    if hosts is None:
+        return Hosting(is_owned=row.owner is not None, is_offered=True)
+    live = await _live_of(hosts)
     is_owned = row.owner in live
     is_offered = await _is_offered(service, row, live)
     missing = row.version if live and not (is_owned or is_offered) else ""
     tasks = machine.state.tasks if machine is not None else {}
     if not tasks:
         return Hosting(is_owned, is_offered, missing_version=missing)
-    rows = {offer.task: offer for offer in await service.store.tasks.rows(row.uid)}
+    rows = {offer.task: offer for offer in await store.tasks.rows(row.uid)}
     taken: set[int] = set()
     if rows:
-        held = await service.store.tasks.taken_by(list(live), limit=HELD_MAX)
+        held = await store.tasks.taken_by(list(live), limit=HELD_MAX, with_body=False)
         taken = {offer.task for _, offer in held if offer.uid == row.uid}
         taken |= await published(service, [offer for number, offer in rows.items() if number not in taken])
     idle = {number: await idle_task(service, offer) for number, offer in rows.items() if number not in taken}

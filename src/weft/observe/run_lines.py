@@ -25,7 +25,7 @@ class RunLine(msgspec.Struct, frozen=True):
     failure: Failure | None
 
 
-async def read_lines(service: RunService, rows: Sequence[RunRow]) -> list[RunLine]:
+async def read_run_lines(service: RunService, rows: Sequence[RunRow]) -> list[RunLine]:
     """Return what a list shows about runs."""
     known: dict[RunUid, RunRow | None] = {row.uid: row for row in rows}
     return [await _run_line(service, row, known) for row in rows]

@@ -31,7 +31,7 @@ class RunMoment(msgspec.Struct, frozen=True):
 class PictureDrawer(Protocol):
     """Draws one run after any of its events. It may remember what it drew before."""
 
-    def follow(self, places: Sequence[RunPlace], drops: int, seq: int) -> None:
+    def add_places(self, places: Sequence[RunPlace], drops: int, seq: int) -> None:
         """Take note of the places up to the newest event, so that a picture of a long run is not drawn at once."""
         ...
 

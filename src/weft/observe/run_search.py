@@ -54,7 +54,7 @@ async def find_runs(service: RunService, search: RunSearch) -> Page:
     return await _waiting(service, queries, search)
 
 
-async def count_found(service: RunService, search: RunSearch, *, limit: int) -> RunCount:
+async def count_matches(service: RunService, search: RunSearch, *, limit: int) -> RunCount:
     """Return how many runs a search finds, up to a limit."""
     if search.waits:
         query = msgspec.structs.replace(search.query, limit=limit)
@@ -78,7 +78,7 @@ async def queries_of(service: RunService, search: RunSearch) -> Sequence[RunQuer
     if not search.q:
         return [query]
     found: list[RunQuery] = []
-    prefix = _longer(query.id_prefix or "", search.q)
+    prefix = _joint_prefix(query.id_prefix or "", search.q)
     if prefix is not None:
         found.append(msgspec.structs.replace(query, id_prefix=prefix))
     names = await service.store.directory.workflows(search.q, limit=NAMES_MAX)
@@ -92,7 +92,7 @@ def _open(query: RunQuery, waits: Sequence[WaitsFor]) -> RunQuery:
     return msgspec.structs.replace(query, status=None, statuses=statuses or ["none"], where=where)
 
 
-def _longer(a: str, b: str) -> str | None:
+def _joint_prefix(a: str, b: str) -> str | None:
     """Return the longer of two prefixes if it begins with the other; None if no text can have both."""
     longer, shorter = (a, b) if len(a) >= len(b) else (b, a)
     return longer if longer.startswith(shorter) else None
@@ -127,7 +127,7 @@ async def _waiting(service: RunService, queries: Sequence[RunQuery], search: Run
         for row in page.rows:
             read += 1
             after = make_cursor(row.created_at, row.uid)
-            if wanted & await waits_for(service, row):
+            if wanted & await kinds_of_waits(service, row):
                 found.append(row)
             if len(found) == limit or read >= READ_MAX:
                 is_last = row is page.rows[-1] and page.cursor is None
@@ -139,7 +139,7 @@ async def _waiting(service: RunService, queries: Sequence[RunQuery], search: Run
     return Page(found, after)
 
 
-async def waits_for(service: RunService, row: RunRow) -> set[WaitsFor]:
+async def kinds_of_waits(service: RunService, row: RunRow) -> set[WaitsFor]:
     """Return what an open run waits for; nothing if it cannot be read, or if reading it would take too long."""
     if row.fault is not None or row.ended_at is not None or not row.seq or row.seq > EVENTS_READ_MAX:
         return set()

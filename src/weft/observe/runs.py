@@ -7,7 +7,7 @@ from weft.core.machine import Machine
 from weft.errors import NotFound, RunUnreadable
 from weft.ports.store import RunRow
 from weft.runtime.service import RunService
-from weft.runtime.unreadable import unreadable
+from weft.runtime.unreadable import unreadable_error
 
 RUN_ID_CHARS_MAX = 1_000
 """The longest id of a run. A user may choose 500 characters; tenants and child runs add to them."""
@@ -42,7 +42,7 @@ async def try_read_run(service: RunService, row: RunRow) -> tuple[Machine | None
     Both are None for a run that was deleted before it began. Raises NotFound.
     """
     if row.fault is not None:
-        return None, unreadable(row, row.fault)
+        return None, unreadable_error(row, row.fault)
     try:
         return await read_run(service, row), None
     except RunUnreadable as problem:

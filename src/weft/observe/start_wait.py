@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from weft.core.durations import time_of
 from weft.core.start_rules import StartRule, decode_rule, key_of_slot, kind_of_slot
-from weft.observe.diagnosis import StartWait, time_of
+from weft.observe.diagnosis import StartWait
 from weft.observe.limit_views import describe_standing
 from weft.ports.store import NEVER, RunRow
 from weft.ports.tasks import RUN_TASK, WORKFLOW_LIMIT
@@ -40,7 +41,12 @@ async def start_wait(service: RunService, row: RunRow) -> StartWait | None:
 
 
 async def _limit_standing(service: RunService, row: RunRow) -> str:
-    """Say what the limit of a run's workflow allows, and where the run stands; empty if it is about to begin."""
+    """Say what the limit of a run's workflow allows, and where the run stands; empty if it is about to begin.
+
+    Also empty for a tenant, which is not told of the runs ahead.
+    """
+    if service.tenant:
+        return ""
     limit = (await service.store.tasks.declared()).get(f"{WORKFLOW_LIMIT}{row.workflow}")
     found = await service.store.tasks.standing(row.uid, RUN_TASK)
     return describe_standing(limit, found) if limit is not None and found is not None else ""

@@ -62,9 +62,9 @@ def log_line(stored: StoredLine) -> LogLine:
     )
 
 
-async def read_lines(service: RunService, row: RunRow, query: LogQuery) -> list[LogLine]:
+async def read_log_lines(service: RunService, row: RunRow, query: LogQuery) -> list[LogLine]:
     """Return lines of a run, including what its steps in this process have just printed."""
-    await flush(service)
+    await flush_step_logs(service)
     return [log_line(line) for line in await service.store.step_logs.read(row.uid, query)]
 
 
@@ -73,7 +73,7 @@ async def log_totals(service: RunService, row: RunRow) -> LogTotals:
     return await service.store.step_logs.totals(row.uid)
 
 
-async def flush(service: RunService) -> None:
+async def flush_step_logs(service: RunService) -> None:
     """Store what steps in this process have just printed."""
     if service.work is not None and service.work.step_logs is not None:
         await service.work.step_logs.flush()
@@ -85,7 +85,7 @@ async def follow_lines(
     """Iterate over lines of a run. With ``follow``, also over those to come, until the run is over."""
     waited = 0.0
     while True:
-        page = await read_lines(service, row, query)
+        page = await read_log_lines(service, row, query)
         for line in page:
             yield line
         if page:
@@ -95,12 +95,12 @@ async def follow_lines(
         if not follow:
             return
         now = await service.store.directory.row(row.uid)
-        if now is None or (now.ended_at is not None and (waited >= LAST_LINES_SECONDS or _is_old(service, now))):
+        if now is None or (now.ended_at is not None and (waited >= LAST_LINES_SECONDS or _is_long_over(service, now))):
             return
         waited = waited + POLL_SECONDS if now.ended_at is not None else 0.0
         await asyncio.sleep(POLL_SECONDS)
 
 
-def _is_old(service: RunService, row: RunRow) -> bool:
+def _is_long_over(service: RunService, row: RunRow) -> bool:
     """Return whether a run ended so long ago that nothing more can come."""
     return row.ended_at is not None and service.clock.now_ms() - row.ended_at > LAST_LINES_SECONDS * 1000

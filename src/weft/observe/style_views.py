@@ -66,7 +66,7 @@ class StyleViews(Generic[M]):
         """Return a drawer for one run."""
         return self
 
-    def follow(self, places: Sequence[RunPlace], drops: int, seq: int) -> None:
+    def add_places(self, places: Sequence[RunPlace], drops: int, seq: int) -> None:
         """Do nothing, because the picture is drawn from the state of the run."""
 
     def draw(self, machine: M, moment: RunMoment) -> Picture | None:

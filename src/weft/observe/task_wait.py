@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from weft.core.durations import time_of
 from weft.core.machine import Machine
 from weft.core.run.state import OpenTask
-from weft.observe.diagnosis import PendingWait, WaitKind, brief, time_of
+from weft.observe.diagnosis import PendingWait, WaitKind, without_traceback
 
 
 def task_wait(machine: Machine, kind: WaitKind, number: int, task: OpenTask, due: int = 0) -> PendingWait:
@@ -13,13 +14,13 @@ def task_wait(machine: Machine, kind: WaitKind, number: int, task: OpenTask, due
         kind=kind,
         place=machine.location(number),
         number=number,
-        since=time_of(task.since),
+        since=time_of(task.since if kind == "retry" else max(task.since, task.due)),
         due=time_of(due) if due else None,
         step=task.step,
         attempt=task.attempt,
         attempts_max=task.policy.attempts_max,
         timeout_ms=task.policy.timeout_ms,
-        failure=brief(task.last) if task.last is not None else None,
+        failure=without_traceback(task.last) if task.last is not None else None,
     )
 
 

@@ -80,7 +80,7 @@ class TimeWindow(msgspec.Struct, frozen=True):
         return at - self.since - idle
 
 
-def timeline_of(places: Iterable[RunPlace], seq: int, window: TimeWindow) -> list[TimelineRow]:
+def timeline_rows(places: Iterable[RunPlace], seq: int, window: TimeWindow) -> list[TimelineRow]:
     """Return a row for each box, in the order in which they began."""
     by_box: dict[str, list[StandingPlace]] = {}
     for place in places:
@@ -108,7 +108,9 @@ def _row(box: str, places: list[StandingPlace], seq: int, window: TimeWindow) ->
     until = max(ends) if len(ends) == len(places) else None
     row = TimelineRow(box, len(places), places[0][0].changes[0].at, until)
     if len(places) > SPANS_PER_BOX_MAX:
-        return msgspec.structs.replace(row, columns=_counts([place.changes[0].at for place, _ in places], ends, window))
+        return msgspec.structs.replace(
+            row, columns=_most_open_at_once([place.changes[0].at for place, _ in places], ends, window)
+        )
     spans = [span for place, _ in places for span in _spans(place, seq, window.now) if _is_in(span, window)]
     return msgspec.structs.replace(row, spans=spans)
 
@@ -142,7 +144,7 @@ def _is_in(span: Span, window: TimeWindow) -> bool:
     return span.since <= window.until and (span.until is None or span.until >= window.since)
 
 
-def _counts(starts: list[int], ends: list[int], window: TimeWindow) -> list[int]:
+def _most_open_at_once(starts: list[int], ends: list[int], window: TimeWindow) -> list[int]:
     """Return for each column how many places were open at once, at most."""
     # A change is one number, so that very many are sorted quickly. At the same moment, ends come before starts.
     changes = sorted([at << 1 for at in ends] + [at << 1 | 1 for at in starts])

@@ -9,6 +9,7 @@ import msgspec
 from weft.core.budgets import amount_text
 from weft.core.ids import RunId, RunUid
 from weft.core.ledger import LedgerRow, account_of
+from weft.observe.runs import read_run
 from weft.ports.run_query import RunQuery
 from weft.ports.store import RunRow
 from weft.runtime.service import RunService
@@ -70,10 +71,10 @@ class RunUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 async def usage_of(service: RunService, row: RunRow) -> RunUsage:
     """Return what a run and everything below it have spent. Raises NotFound."""
-    state = (await service.reader.machine(row)).state
-    tree = await _tree(service, row)
+    state = (await read_run(service, row)).state
+    tree = await _rows_of_tree(service, row)
     accounts = await service.store.budgets.read([account_of(run.uid) for run in tree])
-    own = await service.store.budgets.read([row.uid]) if state.budget is not None else _total(accounts)
+    own = await service.store.budgets.read([row.uid]) if state.budget is not None else _sum_by_unit(accounts)
     names = {run.uid: run for run in tree}
     budgets = [await _budget(service, uid) for uid in state.scopes]
     return RunUsage(
@@ -85,10 +86,15 @@ async def usage_of(service: RunService, row: RunRow) -> RunUsage:
     )
 
 
+def has_other_spenders(usage: RunUsage) -> bool:
+    """Return whether others than the run itself have spent something, so that it is worth naming them."""
+    return any(one.run != usage.run for one in usage.spenders)
+
+
 def budget_sentences(usage: RunUsage) -> list[str]:
     """Say what is left of each budget, who spent most, and how to raise the budget of the run."""
     found = [f"budget of {one.run}: {unit.text}" for one in usage.budgets for unit in one.units]
-    if found and len(usage.spenders) > 1:
+    if found and has_other_spenders(usage):
         most = usage.spenders[0]
         found.append(f"most was spent by {most.run}: {', '.join(unit.text for unit in most.units[:2])}")
     if usage.has_budget:
@@ -96,7 +102,7 @@ def budget_sentences(usage: RunUsage) -> list[str]:
     return found
 
 
-async def _tree(service: RunService, row: RunRow) -> list[RunRow]:
+async def _rows_of_tree(service: RunService, row: RunRow) -> list[RunRow]:
     """Return the run and those below it, as far as there are not too many."""
     found, todo = [row], [row]
     while todo and len(found) < RUNS_MAX:
@@ -119,7 +125,7 @@ async def _budget(service: RunService, uid: str) -> BudgetUsage | None:
     return BudgetUsage(run=RunId(owner.id), units=[_unit(row) for row in _ordered_usage(rows) if row.limit is not None])
 
 
-def _total(rows: Iterable[LedgerRow]) -> list[LedgerRow]:
+def _sum_by_unit(rows: Iterable[LedgerRow]) -> list[LedgerRow]:
     """Add up the rows of several scopes, by unit."""
     totals: dict[str, LedgerRow] = {}
     for row in rows:
@@ -142,10 +148,10 @@ def _spenders(rows: Iterable[LedgerRow], names: dict[RunUid, RunRow]) -> list[Sp
         for uid, run in names.items()
         if account_of(uid) in by_scope
     ]
-    return sorted(found, key=_cost, reverse=True)[:SPENDERS_MAX]
+    return sorted(found, key=_cost_order, reverse=True)[:SPENDERS_MAX]
 
 
-def _cost(spender: Spender) -> tuple[int, ...]:
+def _cost_order(spender: Spender) -> tuple[int, ...]:
     """Return how expensive a run was: by money, then tokens, then calls."""
     units = {unit.unit.partition(":")[0]: unit.spent for unit in spender.units}
     return tuple(units.get(unit, 0) for unit in ("money", "tokens", "calls", "tools", "time"))

@@ -50,7 +50,7 @@ def compare_graphs(a: ComparedGraph, b: ComparedGraph) -> GraphComparison:
     return GraphComparison(
         lines=list(diff_lines(a.text.splitlines(), b.text.splitlines())),
         sentences=describe_changes(a.graph, b.graph, (a.source, b.source)),
-        picture=_both(picture_of_graph(a.graph), picture_of_graph(b.graph)),
+        picture=_merge_pictures(picture_of_graph(a.graph), picture_of_graph(b.graph)),
         boxes=_changes(nodes),
         arrows=_changes(edges),
     )
@@ -77,7 +77,7 @@ def _changes(parts: ChangedParts) -> dict[str, Change]:
     return found
 
 
-def _both(a: Picture, b: Picture) -> Picture:
+def _merge_pictures(a: Picture, b: Picture) -> Picture:
     boxes: dict[str, Box] = {box.id: box for box in (*a.boxes, *b.boxes)}
     arrows: dict[str, Arrow] = {arrow.id: arrow for arrow in (*a.arrows, *b.arrows)}
     groups = {group.id: group for group in (*a.groups, *b.groups)}

@@ -19,17 +19,18 @@ from weft.cache import BoundedCache
 from weft.core.machine import Machine
 from weft.errors import Corrupt, LimitExceeded, RunUnreadable
 from weft.observe.box_standing import BoxStanding
+from weft.observe.cpu_pace import CpuPace
 from weft.observe.cpu_time import CpuTime
 from weft.observe.past_machines import PastMachines
 from weft.observe.pictures import Picture
-from weft.observe.pictures.drawn import DrawnPicture, digest_of, draw
+from weft.observe.pictures.drawn import DrawnPicture, draw, picture_digest
 from weft.observe.place_log import PlaceLog
 from weft.observe.run_moment import PictureDrawer, RunMoment
 from weft.observe.runs import live_machine, try_read_run
 from weft.observe.styles import views_of
 from weft.ports.store import RunRow
 from weft.runtime.service import RunService
-from weft.runtime.unreadable import stored_page, undecodable
+from weft.runtime.unreadable import stored_page, undecodable_error
 
 T = TypeVar("T")
 
@@ -38,14 +39,21 @@ PLACES_MAX = 200_000
 LONG_RUN_EVENTS = 1_000
 """From so many events on, the newest machine of a run is kept for the next request."""
 EVENTS_PER_TURN = 500
-SHARE_MAX = 0.008
-"""The largest part of the time that the viewers of a busy run may take on the loop. Reading its events in a thread
-takes a quarter more."""
-TURN_SECONDS_MAX = 0.01
+SHARE_MAX = 0.005
+"""The largest part of the CPU time of the process that the viewers of a busy run may take on the loop. Reading its
+events in a thread takes a quarter more."""
+SHARE_OF_TIME = 0.002
+"""What they may always take, as a part of the time: a process that is not busy uses little CPU time."""
+TURN_SECONDS_MAX = 0.004
 """The CPU time after which further events of a busy run are left for later."""
-PAUSE_SECONDS_MAX = 3.0
+PAUSE_SECONDS_MAX = 10.0
 BOXES_MAX = 5_000
 LAYOUTS_MAX = 200
+
+
+def view_pace() -> CpuPace:
+    """Return the pace at which a busy run is looked at."""
+    return CpuPace(SHARE_MAX, SHARE_OF_TIME, PAUSE_SECONDS_MAX)
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -79,8 +87,8 @@ class ViewedRun:
         self._reading_newest = asyncio.Lock()
         self._last: _Seen | None = None
         self._drawer: PictureDrawer | None = None
-        self._next_at = 0.0
-        """When more events of a busy run may be added, in the time of the loop."""
+        self._pace = view_pace()
+        """When more events of a busy run may be added."""
         self.is_behind = False
         """Whether events of a busy run were left for later."""
 
@@ -92,12 +100,11 @@ class ViewedRun:
     async def refresh(self, service: RunService, row: RunRow, *, is_busy: Callable[[], bool] | None = None) -> None:
         """Add the events that were committed since the last call. Raises RunUnreadable.
 
-        If ``is_busy`` is given, the run is watched, and while it is busy, this takes at most ``SHARE_MAX`` of the time
-        and leaves the rest for later.
+        If ``is_busy`` is given, the run is watched, and while it is busy, this takes a small part of the CPU time and
+        leaves the rest for later.
         """
-        loop = asyncio.get_running_loop()
         async with self._reading:
-            if is_busy is not None and is_busy() and loop.time() < self._next_at:
+            if is_busy is not None and is_busy() and not self._pace.is_due():
                 self.is_behind = True
                 return
             cost = CpuTime()
@@ -108,7 +115,7 @@ class ViewedRun:
                 await asyncio.sleep(0)  # a long log must not block the loop
             else:
                 self.is_behind = False
-            self._next_at = loop.time() + min(PAUSE_SECONDS_MAX, cost.seconds / SHARE_MAX)
+            self._pace.spend(cost.seconds)
 
     async def _add_page(self, service: RunService, row: RunRow) -> bool:
         """Add the next events. Returns whether they were the last ones."""
@@ -117,10 +124,10 @@ class ViewedRun:
             try:
                 self.log.add(stored)
             except Corrupt as error:
-                problem = undecodable(row, stored, error)
+                problem = undecodable_error(row, stored, error)
                 break
         self.log.counts.advance(self.log.seq)
-        self._drawer_of(row).follow(self.log.places, len(self.log.drops), self.log.seq)
+        self._drawer_of(row).add_places(self.log.places, len(self.log.drops), self.log.seq)
         if problem is not None:
             raise problem
         return len(page) < EVENTS_PER_TURN
@@ -167,7 +174,7 @@ class ViewedRun:
         """Return the digest of the picture after an event; empty if there is none."""
         seen = await self._seen(service, row, seq)
         if not seen.digest and seen.picture is not None:
-            seen.digest = digest_of(seen.picture)
+            seen.digest = picture_digest(seen.picture)
         return seen.digest
 
     async def _seen(self, service: RunService, row: RunRow, seq: int) -> _Seen:
@@ -295,7 +302,7 @@ class ViewedRuns:
                 f"The picture has {boxes:,} boxes; at most {BOXES_MAX:,} are drawn.",
                 hint="List its places instead.",
             )
-        digest = digest_of(picture)
+        digest = picture_digest(picture)
         known = self._layouts.get(digest)
         if known is None:
             known = await asyncio.to_thread(draw, picture)

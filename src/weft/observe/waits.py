@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
+from weft.core.durations import time_of
 from weft.core.machine import Machine
 from weft.core.run.questions import allowed_people
-from weft.observe.diagnosis import IdleTask, PendingWait, time_of
+from weft.observe.diagnosis import IdleTask, PendingWait
 from weft.observe.styles import views_of
 from weft.observe.task_wait import task_wait
 

@@ -32,7 +32,7 @@ class PipelineFailed(StepFailed):
         self.index = index
 
     @property
-    def in_doubt(self) -> bool:
+    def in_doubt(self) -> bool:  # type: ignore[override]  # the request knows it
         """Whether a request of the pipeline got no answer, and may have been performed."""
         return bool(getattr(self.__cause__, "in_doubt", False))
 

@@ -100,7 +100,7 @@ def pipeline_faults(source: Any, *, templates: bool = False) -> Iterator[Pipelin
             yield fault
 
 
-def _kind_of(index: int, source: Any) -> type[PipelineStep]:
+def _step_class(index: int, source: Any) -> type[PipelineStep]:
     """Return the class of a step. Raises PipelineFailed."""
     name = source.get("step") if isinstance(source, dict) else None
     if not isinstance(name, str):
@@ -120,14 +120,14 @@ def _kind_of(index: int, source: Any) -> type[PipelineStep]:
 
 
 def _read_pipeline_step(index: int, source: Any) -> PlacedStep:
-    kind = _kind_of(index, source)
+    kind = _step_class(index, source)
     name = source["step"]
     _check_names(index, source)
     try:
         step = msgspec.convert({key: value for key, value in source.items() if key != "step"}, kind)
         step.check()
     except msgspec.ValidationError as error:
-        raise StepFault("bad_argument", _readable(str(error))).at(index, name) from None
+        raise StepFault("bad_argument", _readable_message(str(error))).at(index, name) from None
     except StepFault as fault:
         raise fault.at(index, name) from None
     return PlacedStep(index, name, step)
@@ -135,7 +135,7 @@ def _read_pipeline_step(index: int, source: Any) -> PlacedStep:
 
 def _check_names(index: int, source: Any) -> None:
     """Check that all arguments are known, and none is missing. Raises PipelineFailed."""
-    kind = _kind_of(index, source)
+    kind = _step_class(index, source)
     fields = {field.encode_name: field.required for field in msgspec.structs.fields(kind)}
     for name in source:
         if name != "step" and name not in fields:
@@ -146,7 +146,7 @@ def _check_names(index: int, source: Any) -> None:
         raise StepFault("bad_argument", f"{', '.join(missing)} is missing.").at(index, source["step"])
 
 
-def _readable(message: str) -> str:
+def _readable_message(message: str) -> str:
     """Return what msgspec says with the path first: ``condition.op: invalid enum value``."""
     found = _AT.search(message)
     text = message[: found.start()] if found else message

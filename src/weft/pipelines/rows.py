@@ -69,7 +69,7 @@ def check_row_count(count: int, what: str = "the data") -> None:
         raise StepFault("too_large", f"{what} has {count:,} rows; the limit is {ROWS_MAX:,}.", "Filter or group first.")
 
 
-def reader(field: str) -> Get:
+def field_reader(field: str) -> Get:
     """Return a function that reads a field of a row, or MISSING. A key wins over a path with dots."""
     if "." not in field:
         return lambda row: row.get(field, MISSING)
@@ -100,16 +100,16 @@ def read_column(data: Any, field: str, what: str = "the data") -> tuple[list[Row
             check_row_count(len(data), what)
             return data, values
     rows = check_rows(data, what)
-    return rows, values_of(rows, field)
+    return rows, field_values(rows, field)
 
 
-def values_of(rows: Sequence[Row], field: str) -> list[Any]:
+def field_values(rows: Sequence[Row], field: str) -> list[Any]:
     """Return the values of a field, MISSING where a row does not have it."""
     with suppress(KeyError):
         return list(map(itemgetter(field), rows))
     if "." not in field:
         return [row.get(field, MISSING) for row in rows]
-    return list(map(reader(field), rows))
+    return list(map(field_reader(field), rows))
 
 
 def is_absent(value: Any) -> bool:
@@ -169,7 +169,7 @@ def read_keys(data: Any, names: Sequence[str], what: str = "the data") -> tuple[
     rows, first = read_column(data, names[0], what)
     if len(names) == 1 and set(map(type, first)) <= _OWN_KEYS:
         return rows, first
-    read = [first, *(values_of(rows, name) for name in names[1:])]
+    read = [first, *(field_values(rows, name) for name in names[1:])]
     parts = [_column_keys(name, values) for name, values in zip(names, read, strict=True)]
     return rows, parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
 
@@ -187,7 +187,7 @@ def _column_keys(name: str, values: Sequence[Any]) -> list[Hashable]:
         raise StepFault(fault.code, f"{name} of row {index}: {fault.message}") from None
 
 
-def columns(rows: Sequence[Row]) -> list[str]:
+def field_names(rows: Sequence[Row]) -> list[str]:
     """Return the names of all fields, in the order in which they first appear."""
     if rows and set().union(*rows) <= rows[0].keys():
         return list(rows[0])

@@ -70,5 +70,5 @@ class Hosts(Protocol):
         ...
 
     async def leave(self, host: HostId) -> None:
-        """Remove a host that stops. Others may claim the runs that it still owns at once."""
+        """Remove a host that stops. From then on, others may claim the runs that it still owns."""
         ...

@@ -52,7 +52,7 @@ class OpaquePart(msgspec.Struct, frozen=True, tag="opaque", kw_only=True):
 Part = TextPart | BlobPart | CallPart | ResultPart | OpaquePart
 
 
-class ModelMessage(msgspec.Struct, frozen=True, kw_only=True):
+class ModelMessage(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     """One message of a conversation."""
 
     role: Literal["system", "user", "assistant", "tool"]

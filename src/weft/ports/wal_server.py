@@ -55,9 +55,9 @@ class IdentifiedServer(Protocol):
         ...
 
     async def set_identity(self, value: str, *, replace: str | None = None) -> str:
-        """Mark the data with a value, and return the value that holds now.
+        """Mark the data with a value if it has the value ``replace``, or none if that is None.
 
-        Sets it if there is none, or if the value so far is ``replace``. Raises Unavailable.
+        Returns the value that holds now, empty if there is none. Raises Unavailable, also if nothing can be written.
         """
         ...
 

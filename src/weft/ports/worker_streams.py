@@ -9,6 +9,10 @@ import msgspec
 
 from weft.errors import UsageError
 
+ENTRY_BYTES_MAX = 32 * 1024 * 1024
+"""Of a larger entry, only its token is read. Each of its words counts ``WORD_BYTES`` more."""
+WORD_BYTES = 64
+
 
 class StreamsInCluster(UsageError):
     """The Redis server is a cluster, whose nodes have a part of the streams each."""
@@ -31,6 +35,8 @@ class StreamEntry(msgspec.Struct, frozen=True):
     stream: str
     id: str
     fields: Mapping[bytes, bytes]
+    size: int = 0
+    """How many bytes it takes in memory, about."""
 
 
 class StreamServer(Protocol):
@@ -40,12 +46,12 @@ class StreamServer(Protocol):
     it is a node of a cluster that does not have all streams.
     """
 
-    async def hold(self, key: str, value: str, *, expire_ms: int | None = None) -> str:
+    async def set_if_missing(self, key: str, value: str, *, expire_ms: int | None = None) -> str:
         """Set a key if it has no value. Returns its value. A key that already has this value expires later."""
         ...
 
-    async def prepare(self, streams: Sequence[str]) -> None:
-        """Make these streams and their groups, where they are missing."""
+    async def prepare(self, streams: Sequence[str]) -> Sequence[str]:
+        """Make these streams and their groups, where they are missing. Returns the keys that hold something else."""
         ...
 
     async def add(self, entries: Sequence[NewEntry]) -> None:
@@ -53,11 +59,19 @@ class StreamServer(Protocol):
         ...
 
     async def read(self, streams: Sequence[str], *, count: int, wait_ms: int) -> Sequence[StreamEntry]:
-        """Return entries that nobody was given yet, and wait for some. They stay until they are removed."""
+        """Return entries that nobody was given yet, and wait for some. They stay until they are removed.
+
+        The streams take turns. Fewer are returned if they are large, so that a host can hold them.
+        """
         ...
 
-    async def claim_idle(self, stream: str, *, idle_ms: int, count: int) -> Sequence[StreamEntry]:
-        """Take over entries that were given to somebody who has not touched them for this long."""
+    async def claim_idle(
+        self, stream: str, *, idle_ms: int, count: int, bytes_max: int = ENTRY_BYTES_MAX
+    ) -> Sequence[StreamEntry]:
+        """Take over entries that were given to somebody who has not touched them for this long.
+
+        Of those with more than ``bytes_max``, only the token is read. Fewer are returned if they are large.
+        """
         ...
 
     async def remove(self, stream: str, ids: Sequence[str]) -> None:
@@ -65,7 +79,7 @@ class StreamServer(Protocol):
         ...
 
     async def tokens(self, stream: str) -> Mapping[str, str]:
-        """Return the ids of all entries of a stream, each with its token; empty if it has none."""
+        """Return the ids of all entries of a stream, each with its token; empty if it has none, cut if it is long."""
         ...
 
     async def members(self, key: str, new: Sequence[str] = ()) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
+from weft.core.durations import time_of
 from weft.core.ids import RunId
 from weft.errors import NotFound
 from weft.runtime.service import RunService
@@ -56,7 +57,7 @@ class PatchRequests:
         async for stored in self._service.reader.events(row):
             event, at = e.decode(stored.body), time_of(stored.at)
             if isinstance(event, e.PatchAsked):
-                found[stored.seq] = _request(row.id, stored.seq, at, event)
+                found[stored.seq] = _waiting_request(row.id, stored.seq, at, event)
             elif isinstance(event, e.RunForked):
                 found.clear()
             elif isinstance(event, e.PatchReviewAsked):
@@ -66,7 +67,7 @@ class PatchRequests:
             elif isinstance(event, e.AskAnswered) and event.ask in found and event.approved:
                 found[event.ask] = msgspec.structs.replace(found[event.ask], status="approved", approved_by=[event.by])
             elif isinstance(event, e.RunPatched | e.PatchDropped) and event.asked in found:
-                found[event.asked] = _ended(found[event.asked], event, at)
+                found[event.asked] = _ended_request(found[event.asked], event, at)
         return list(found.values())
 
     async def find(self, run_id: str, asked: int) -> PatchRequest:
@@ -87,12 +88,7 @@ class PatchRequests:
         return await self.find(run_id, number)
 
 
-def time_of(ms: int) -> datetime:
-    """Return a time of a log."""
-    return datetime.fromtimestamp(ms / 1000, UTC)
-
-
-def _request(run_id: str, number: int, at: datetime, event: e.PatchAsked) -> PatchRequest:
+def _waiting_request(run_id: str, number: int, at: datetime, event: e.PatchAsked) -> PatchRequest:
     plain = values.inline_json(bytes(event.patch))
     return PatchRequest(
         run=run_id,
@@ -108,7 +104,7 @@ def _request(run_id: str, number: int, at: datetime, event: e.PatchAsked) -> Pat
     )
 
 
-def _ended(request: PatchRequest, event: e.RunPatched | e.PatchDropped, at: datetime) -> PatchRequest:
+def _ended_request(request: PatchRequest, event: e.RunPatched | e.PatchDropped, at: datetime) -> PatchRequest:
     if isinstance(event, e.RunPatched):
         return msgspec.structs.replace(request, status="applied", rev=event.rev, digest=event.digest, ended=at)
     who = f"by {event.by}" if event.by else ""

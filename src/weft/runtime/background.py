@@ -53,7 +53,7 @@ class BackgroundLoop:
         self._restart = None
         self._host = self._host or asyncio.current_task()
         self._task = asyncio.get_running_loop().create_task(self._body())
-        self._task.add_done_callback(self._ended)
+        self._task.add_done_callback(self._on_ended)
 
     async def stop(self) -> None:
         """Cancel the coroutine and wait until it has ended."""
@@ -65,7 +65,7 @@ class BackgroundLoop:
         if task is not None:
             await self._end(task)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_ended(self, task: asyncio.Task[None]) -> None:
         if not self.wanted:
             return
         error: BaseException

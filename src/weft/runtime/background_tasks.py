@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 from weft.errors import StoreError
 from weft.runtime.status import HostStatus
 from weft.steps.raised import ends_host
-from weft.steps.tracebacks import loggable
+from weft.steps.tracebacks import loggable_error
 
 log = logging.getLogger("weft")
 
@@ -51,6 +51,10 @@ class BackgroundTasks:
         """Call back at the next turn of the host's loop, even if called from the private loop of a run."""
         self._loop.call_soon(callback, *args)
 
+    def call_later(self, seconds: float, callback: Callable[..., object], *args: Any) -> None:
+        """Call back after this time, and not before the next turn of the host's loop."""
+        self._loop.call_later(seconds, callback, *args)
+
     def spawn(
         self, coro: Coroutine[Any, Any, T], owner: OwnerRun | None = None, *, may_fail: bool = False
     ) -> asyncio.Task[T]:
@@ -75,13 +79,13 @@ class BackgroundTasks:
             return
         if not self._status.running:
             if not isinstance(error, StoreError):
-                log.error("weft: an internal task failed while the host stopped", exc_info=loggable(error))
+                log.error("weft: an internal task failed while the host stopped", exc_info=loggable_error(error))
         elif may_fail:
-            log.warning("weft: an internal task failed; it is repeated if necessary", exc_info=loggable(error))
+            log.warning("weft: an internal task failed; it is repeated if necessary", exc_info=loggable_error(error))
         elif owner is None:
             self._status.fail("a background task", error)
         elif self._is_current(owner):
             owner.give_up(error)
         else:
             # Its run was reloaded, or is on another host, and derives this work again there.
-            log.error("weft: an internal task of %s failed", owner.id, exc_info=loggable(error))
+            log.error("weft: an internal task of %s failed", owner.id, exc_info=loggable_error(error))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from weft.core.effects import PerformTask
-from weft.core.goal.definitions import COMPENSATE, HttpWay, PipelineWay, ScriptWay, StepDef, StepWay, digest
+from weft.core.goal.definitions import COMPENSATE, HttpWay, PipelineWay, ScriptWay, StepDef, StepWay, definition_digest
 from weft.core.graph.node_start import HTTP, PIPELINE, SCRIPT, TYPE
 from weft.core.machine import Machine
 from weft.ports.clock import Clock
@@ -90,17 +90,17 @@ class BuiltIn:
         """Return the body with this name, if it is built in."""
         body = self._bodies.get(name)
         if body is None:
-            body = self._make(name)
+            body = self._make_body(name)
             if body is not None:
                 self._bodies[name] = body
         return body
 
-    def _make(self, name: str) -> StepBody | None:
+    def _make_body(self, name: str) -> StepBody | None:
         if name == HTTP:
             from weft.steps.http.node import HttpNode  # noqa: PLC0415 - only programs with requests import the client
             from weft.steps.http.webhooks import webhooks_here  # noqa: PLC0415
 
-            return HttpNode(self.client, self._clock, self._keep, webhooks=webhooks_here())
+            return HttpNode(self.client, self._clock, self._keep_blob, webhooks=webhooks_here())
         if name == SCRIPT:
             from weft.steps.script import ScriptNode  # noqa: PLC0415 - only programs with scripts import it
 
@@ -112,7 +112,7 @@ class BuiltIn:
 
             return PipelineNode(name, self.pipelines)
         if name.startswith(TOOL):
-            return self._toolbox().body(name)
+            return self._make_toolbox().body(name)
         if name == MCP:
             from weft.agents.mcp.step import McpStep  # noqa: PLC0415 - only programs with MCP servers import it
 
@@ -138,7 +138,7 @@ class BuiltIn:
         watch = ModelWatch(self._clock, self.held, self.meter)
         return ModelStep(self._models, conversations, cache, get=values.blob, watch=watch)
 
-    def _toolbox(self) -> Toolbox:
+    def _make_toolbox(self) -> Toolbox:
         from weft.runtime.toolbox import make_toolbox  # noqa: PLC0415 - only programs with agents import it
 
         return make_toolbox(self.pipelines, self._values, self._tools, lambda: self.client)
@@ -169,10 +169,10 @@ class BuiltIn:
 
     def work(self, definition: StepDef) -> StepBody | None:
         """Return the body of a goal's step that is a request or a script."""
-        key = f"{definition.id}:{digest(definition)}"
+        key = f"{definition.id}:{definition_digest(definition)}"
         body = self._bodies.get(key)
         if body is None and isinstance(definition.way, HttpWay):
-            body = self._request(definition, definition.way)
+            body = self._make_request_step(definition, definition.way)
         elif body is None and isinstance(definition.way, ScriptWay):
             from weft.steps.script import ScriptStep  # noqa: PLC0415
 
@@ -185,7 +185,7 @@ class BuiltIn:
             self._bodies[key] = body
         return body
 
-    def _request(self, definition: StepDef, way: HttpWay) -> StepBody:
+    def _make_request_step(self, definition: StepDef, way: HttpWay) -> StepBody:
         from weft.steps.http.step import HttpCall, HttpStep  # noqa: PLC0415
         from weft.steps.http.webhooks import webhooks_here  # noqa: PLC0415
 
@@ -218,7 +218,7 @@ class BuiltIn:
 
         return PipelineRunner(lambda: self.client, self._clock)
 
-    async def _keep(self, content: bytes) -> str:
+    async def _keep_blob(self, content: bytes) -> str:
         digest = await self._values.put(content)
         return f"cas://sha256:{digest}"
 

@@ -17,7 +17,7 @@ from weft.core import commands as c
 from weft.core import values
 from weft.core.ids import RunId, RunUid, tenant_prefix
 from weft.core.run.questions import STARTED_BY
-from weft.errors import LimitExceeded, NotFound, StoreError, Unavailable, UsageError, WeftError
+from weft.errors import LimitExceeded, NotFound, Unavailable, UsageError, WeftError
 from weft.ports.run_query import RunQuery
 from weft.ports.store import RunRow
 from weft.runtime.bulk_plan import BulkBatch, BulkFilter, BulkOrder, BulkPlan, BulkRefusal, group_refusals
@@ -44,6 +44,8 @@ BATCH = 48
 AT_ONCE = 16
 """How many runs of a bulk are judged or changed at the same time."""
 PAGE = 500
+JUDGED_AGAIN = 2
+"""How often a dry run asks the store again about a run if it did not answer."""
 
 
 class BulkService:
@@ -53,12 +55,12 @@ class BulkService:
         self._service = service
 
     async def plan(self, order: BulkOrder) -> BulkPlan:
-        """Find the runs and judge each as it stands. Raises UsageError, LimitExceeded, NotFound."""
+        """Find the runs and judge each as it stands. Raises UsageError, LimitExceeded, NotFound, Unavailable."""
         verb = find_verb(order.verb)
         verb.check(order.options)
-        rows = await self._rows(order)
+        rows = await self._find_rows(order)
         job = BulkJob(verb=order.verb, ids=(), uids=(), options=order.options)
-        judged = await _some_at_once(lambda row: self._judge(verb, row, job), list(rows.values()))
+        judged = await _call_a_few_at_once(lambda row: self._judge_run(verb, row, job), list(rows.values()))
         verdicts = {run: one for run, one in zip(rows, judged, strict=True) if isinstance(one, Judgement)}
         acts = sum(one.acts for one in verdicts.values())
         return BulkPlan(
@@ -96,7 +98,7 @@ class BulkService:
         known = await self.find(plan.verb, key) if key is not None else None
         if known is not None:
             return known[0]  # a plan that was made again meanwhile may differ
-        token = _token(key) if key is not None else service.ids.new()
+        token = _plan_token(key) if key is not None else service.ids.new()
         job = BulkJob(
             verb=plan.verb,
             ids=plan.ids,
@@ -120,7 +122,7 @@ class BulkService:
     async def find(self, verb: str, key: str) -> tuple[RunId, BulkPlan] | None:
         """Return the bulk that was started with this key, if there is one."""
         service = self._service
-        row = await service.store.directory.find(RunId(_run_id(verb, _token(key))))
+        row = await service.store.directory.find(RunId(_run_id(verb, _plan_token(key))))
         if row is None:
             return None
         started = await service.reader.started_with(row)
@@ -138,16 +140,16 @@ class BulkService:
         )
         return row.id, plan
 
-    async def _rows(self, order: BulkOrder) -> dict[str, RunRow]:
+    async def _find_rows(self, order: BulkOrder) -> dict[str, RunRow]:
         """Return the runs of an order by id, in order. Raises UsageError, LimitExceeded, NotFound."""
         if bool(order.ids) is (order.filter != BulkFilter()):
             hint = "A bulk for all runs would have no way back: name at least a workflow or a status."
             message = "A bulk is for runs by their ids, or for those that a filter finds."
             raise UsageError(message, hint=hint, code="bulk.no_runs")
         if order.ids:
-            return await self._named(list(dict.fromkeys(order.ids)))
+            return await self._rows_with_ids(list(dict.fromkeys(order.ids)))
         rows: dict[str, RunRow] = {}
-        query = await self._query(order.filter)
+        query = await self._run_query(order.filter)
         while True:
             page = await self._service.search(query)
             rows |= {row.id: row for row in page.rows}
@@ -156,11 +158,11 @@ class BulkService:
                 return rows
             query = msgspec.structs.replace(query, after=page.cursor)
 
-    async def _named(self, ids: Sequence[str]) -> dict[str, RunRow]:
+    async def _rows_with_ids(self, ids: Sequence[str]) -> dict[str, RunRow]:
         """Return the runs with these ids. Raises LimitExceeded; NotFound with all ids that no run has."""
         _check_size(len(ids))
         find = self._service.store.directory.find
-        rows = dict(zip(ids, await _some_at_once(lambda run: find(RunId(run)), ids), strict=True))
+        rows = dict(zip(ids, await _call_a_few_at_once(lambda run: find(RunId(run)), ids), strict=True))
         missing = [repr(run[:100]) for run, row in rows.items() if row is None]
         if missing:
             more = f" and {len(missing) - NAMED_MAX:,} more" if len(missing) > NAMED_MAX else ""
@@ -168,7 +170,7 @@ class BulkService:
             raise NotFound(f"{what} {', '.join(missing[:NAMED_MAX])}{more}.", hint="Nothing was changed.")
         return rows
 
-    async def _query(self, wanted: BulkFilter) -> RunQuery:
+    async def _run_query(self, wanted: BulkFilter) -> RunQuery:
         parent = await self._service.row(RunId(wanted.parent)) if wanted.parent is not None else None
         return RunQuery(
             workflow=wanted.workflow,
@@ -180,9 +182,19 @@ class BulkService:
             limit=PAGE,
         )
 
-    async def _judge(self, verb: BulkVerb, row: RunRow, job: BulkJob) -> Judgement | BulkRefusal:
+    async def _judge_run(self, verb: BulkVerb, row: RunRow, job: BulkJob) -> Judgement | BulkRefusal:
+        for _ in range(JUDGED_AGAIN):
+            try:
+                return await self._judge_once(verb, row, job)
+            except Unavailable:  # one cut session must not end the dry run of many runs
+                continue
+        return await self._judge_once(verb, row, job)
+
+    async def _judge_once(self, verb: BulkVerb, row: RunRow, job: BulkJob) -> Judgement | BulkRefusal:
         try:
             return await verb.judge(self._service, row, job)
+        except Unavailable:
+            raise
         except WeftError as error:
             return _bulk_refusal(row.id, row, error)
 
@@ -198,15 +210,15 @@ async def apply_batch(service: RunService, bulk: tuple[RunId, RunUid], job: Bulk
     verb = find_verb(job.verb)
 
     async def apply(run: tuple[str, str]) -> BulkRefusal | str | None:
-        return await service.retry_until_available(lambda: _apply(seen, verb, run, job, f"bulk/{uid}"))
+        return await service.retry_until_available(lambda: _apply_to_run(seen, verb, run, job, f"bulk/{uid}"))
 
     some = list(zip(job.ids, job.uids, strict=True))[first : first + BATCH]
-    done = await _some_at_once(apply, some)
+    done = await _call_a_few_at_once(apply, some)
     refusals = [one for one in done if isinstance(one, BulkRefusal)]
     return BulkBatch(len(some), refusals, [one for one in done if isinstance(one, str)])
 
 
-async def _apply(
+async def _apply_to_run(
     service: RunService, verb: BulkVerb, run: tuple[str, str], job: BulkJob, key: str
 ) -> BulkRefusal | str | None:
     """Carry out the verb for one run. Returns the refusal, or the run that it made."""
@@ -221,10 +233,8 @@ async def _apply(
             await verb.repeat(service, RunId(run_id), job, key)
         else:
             return await verb.apply(service, row, job, key)
-    except StoreError as error:
-        if isinstance(error, Unavailable):
-            raise
-        return _bulk_refusal(run_id, row, error)
+    except Unavailable:
+        raise
     except WeftError as error:
         return _bulk_refusal(run_id, row, error)
     return None
@@ -234,7 +244,7 @@ def _run_id(verb: str, token: str) -> str:
     return f"bulk/{verb}-{token}"
 
 
-def _token(key: str) -> str:
+def _plan_token(key: str) -> str:
     return values.digest(key.encode())[:16]
 
 
@@ -261,8 +271,11 @@ def _check_size(count: int) -> None:
         )
 
 
-async def _some_at_once(call: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    """Call a coroutine function for each item, a few at the same time. Returns the results in order."""
+async def _call_a_few_at_once(call: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    """Call a coroutine function for each item, a few at the same time. Returns the results in order.
+
+    Raises the first error; the other calls are cancelled.
+    """
     results: list[Any] = [None] * len(items)
     left = iter(range(len(items)))
 
@@ -270,7 +283,10 @@ async def _some_at_once(call: Callable[[Any], Any], items: Sequence[Any]) -> lis
         for index in left:
             results[index] = await call(items[index])
 
-    async with asyncio.TaskGroup() as group:
-        for _ in range(min(AT_ONCE, len(items))):
-            group.create_task(work())
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(AT_ONCE, len(items))):
+                group.create_task(work())
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
     return results

@@ -110,7 +110,7 @@ class CommandVerb:
             raise UsageError(message, hint=f"Its options: {known}.", code="bulk.bad_option")
 
     async def judge(self, service: RunService, row: RunRow, job: BulkJob) -> Judgement:
-        return Judgement(await _acts(service, row, self._command(job)))
+        return Judgement(await _would_change(service, row, self._command(job)))
 
     async def apply(self, service: RunService, row: RunRow, job: BulkJob, key: str) -> None:
         await service.tell(RunId(row.id), self._command(job), key=key)
@@ -119,7 +119,7 @@ class CommandVerb:
         raise not_there(run_id)
 
 
-async def _acts(service: RunService, row: RunRow, command: c.Mailed) -> bool:
+async def _would_change(service: RunService, row: RunRow, command: c.Mailed) -> bool:
     """Return whether a command would change a run as it stands. Raises the refusal."""
     now = service.clock.now_ms()
     if row.status == PENDING:
@@ -135,28 +135,28 @@ async def _acts(service: RunService, row: RunRow, command: c.Mailed) -> bool:
     return bool(machine.decide(command, Env(now=Millis(max(now, machine.state.at)), check=check_schema)))
 
 
-def _cancel(job: BulkJob) -> c.Mailed:
+def _cancel_command(job: BulkJob) -> c.Mailed:
     return c.CancelRun(job.reason, bool(job.options.get("force")), job.by)
 
 
-def _pause(job: BulkJob) -> c.Mailed:
+def _pause_command(job: BulkJob) -> c.Mailed:
     return c.PauseRun(job.reason, job.by)
 
 
-def _resume(job: BulkJob) -> c.Mailed:
+def _resume_command(job: BulkJob) -> c.Mailed:
     return c.ResumeRun(job.reason, job.by)
 
 
-def _retry(job: BulkJob) -> c.Mailed:
+def _retry_command(job: BulkJob) -> c.Mailed:
     start, approved = str(job.options.get("start", "")), [str(place) for place in job.options.get("approved", ())]
     return c.RetryRun(start, approved, force=bool(job.options.get("force")), reason=job.reason, by=job.by)
 
 
 COMMANDS: Sequence[CommandVerb] = (
-    CommandVerb("cancel", _cancel, {"force": bool}),
-    CommandVerb("pause", _pause),
-    CommandVerb("resume", _resume),
-    CommandVerb("retry", _retry, {"start": str, "approved": list, "force": bool}),
+    CommandVerb("cancel", _cancel_command, {"force": bool}),
+    CommandVerb("pause", _pause_command),
+    CommandVerb("resume", _resume_command),
+    CommandVerb("retry", _retry_command, {"start": str, "approved": list, "force": bool}),
 )
 
 
@@ -184,15 +184,15 @@ class PatchVerb:
             )
 
     async def judge(self, service: RunService, row: RunRow, job: BulkJob) -> Judgement:
-        plan = await _patch(service, row, job, PatchOptions(reason=job.reason, dry_run=True))
+        plan = await _patch_run(service, row, job, PatchOptions(reason=job.reason, dry_run=True))
         if plan.refusals:
             raise patch_refused(plan)
-        return Judgement(bool(plan.entries) or plan.version != plan.base, plan.digest)
+        return Judgement(not plan.unchanged, plan.digest)
 
     async def apply(self, service: RunService, row: RunRow, job: BulkJob, key: str) -> None:
         expect = job.expects.get(row.id, "")
         if not expect:  # it was refused in the dry run, which showed no plan that could be applied now
-            plan = await _patch(service, row, job, PatchOptions(reason=job.reason, dry_run=True))
+            plan = await _patch_run(service, row, job, PatchOptions(reason=job.reason, dry_run=True))
             raise patch_refused(plan) if plan.refusals else moved_on(plan)
         options = PatchOptions(
             by=job.by,
@@ -203,13 +203,13 @@ class PatchVerb:
             reviewed_by=list(job.review) if job.approved_by else [],
             asks=False,
         )
-        await _patch(service, row, job, options)
+        await _patch_run(service, row, job, options)
 
     async def repeat(self, service: RunService, run_id: RunId, job: BulkJob, key: str) -> None:
         raise not_there(run_id)
 
 
-async def _patch(service: RunService, row: RunRow, job: BulkJob, options: PatchOptions) -> PatchPlan:
+async def _patch_run(service: RunService, row: RunRow, job: BulkJob, options: PatchOptions) -> PatchPlan:
     patches = PatchService(service)
     if "patch" in job.options:
         return await patches.patch(row.id, job.options["patch"], options)
@@ -226,23 +226,23 @@ class ForkVerb:
     def check(self, options: Mapping[str, Any]) -> None:
         if "id" in options:
             raise UsageError("Forks of many runs cannot have one id.", hint="Leave it out.", code="bulk.bad_option")
-        check_order(_order(options, ""))
+        check_order(_fork_order(options, ""))
 
     async def judge(self, service: RunService, row: RunRow, job: BulkJob) -> Judgement:
         check_forkable(row)
         await ForkLog(
-            service, row, _order(job.options, job.reason), ForkIdentity(RunUid("fork"), row.id, is_dry=True)
+            service, row, _fork_order(job.options, job.reason), ForkIdentity(RunUid("fork"), row.id, is_dry=True)
         ).append()
         return Judgement()
 
     async def apply(self, service: RunService, row: RunRow, job: BulkJob, key: str) -> str:
-        return (await ForkService(service).fork(row.id, _order(job.options, job.reason), by=job.by, key=key)).id
+        return (await ForkService(service).fork(row.id, _fork_order(job.options, job.reason), by=job.by, key=key)).id
 
     async def repeat(self, service: RunService, run_id: RunId, job: BulkJob, key: str) -> None:
         raise not_there(run_id)
 
 
-def _order(options: Mapping[str, Any], reason: str) -> ForkOrder:
+def _fork_order(options: Mapping[str, Any], reason: str) -> ForkOrder:
     try:
         known = set(ForkOrder.__struct_fields__) - {"reason"}
         unknown = [name for name in options if name not in known]

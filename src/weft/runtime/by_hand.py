@@ -51,7 +51,7 @@ async def set_result(
     command, blobs = await checked_command(service, run_id, place, given)
     for raw in blobs.values():
         await service.values.keep(raw)
-    await _tell(service, RunId(run_id), command, key or f"set-{service.ids.new()}")
+    await _tell_run(service, RunId(run_id), command, key or f"set-{service.ids.new()}")
 
 
 async def checked_command(
@@ -92,7 +92,7 @@ async def _check_type(service: RunService, run_id: str, place: str, raw: bytes) 
     check_result(service.known_code, step_at(machine.state, place, number), raw)
 
 
-async def _tell(service: RunService, run_id: RunId, command: c.SetResult, key: str) -> None:
+async def _tell_run(service: RunService, run_id: RunId, command: c.SetResult, key: str) -> None:
     """Give the result to the run, and wait until its host has decided, if there is a host. Raises its refusal."""
     await service.tell(run_id, command, key=key)
     deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS

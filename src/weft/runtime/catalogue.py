@@ -12,12 +12,12 @@ from weft.core.goal.definitions import StepDef
 from weft.core.goal.plan import GoalPlan
 from weft.core.ids import Millis
 from weft.core.start_rules import StartRule
-from weft.errors import WeftError
 from weft.ports.definitions import Definition
 from weft.runtime.hooks import HookTable
 from weft.runtime.key_limits import DeclaredLimit
 from weft.runtime.programs import AnyProgram, GraphProgram
 from weft.runtime.start_rules import DeclaredRule
+from weft.steps.step_arguments import StepArguments
 from weft.steps.task import StepBody
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from weft.agents.models.aliases import ModelAliases
     from weft.agents.policy.policy_rules import PolicyRules
     from weft.graphs.load import DocumentContext
+    from weft.runtime.catalogue_log import Learning
 
 
 class Callee(msgspec.Struct, frozen=True):
@@ -70,6 +71,10 @@ class HostCatalogue(Protocol):
 
     def is_agent(self, workflow: str) -> bool:
         """Return whether the runs of a workflow are runs of an agent."""
+        ...
+
+    def step_arguments(self, step: str) -> StepArguments | None:
+        """Return what a step takes that is a function."""
         ...
 
     def steps(self) -> Sequence[str]:
@@ -119,7 +124,10 @@ class HostCatalogue(Protocol):
         ...
 
     def definitions(self, now: Millis) -> Sequence[Definition]:
-        """Return the definitions that the store should have, for the workflows that are data."""
+        """Return the definitions that the store should have, for the workflows that are data.
+
+        The same object is returned until there are others.
+        """
         ...
 
     def document_context(self) -> DocumentContext:
@@ -149,6 +157,6 @@ class HostCatalogue(Protocol):
         """Return one of the steps that goals are planned with."""
         ...
 
-    def learn_steps(self, steps: Mapping[str, StepDef]) -> Sequence[WeftError]:
-        """Plan with exactly these steps from the store, besides the host's own. Returns why some were left out."""
+    def learning(self, steps: Mapping[str, StepDef]) -> Learning:
+        """Prepare to plan with exactly these steps from the store, besides the host's own."""
         ...

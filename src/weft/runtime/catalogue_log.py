@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -28,6 +28,7 @@ from weft.core.goal.definitions import StepDef
 from weft.errors import Conflict, Corrupt, NameTaken, WeftError
 from weft.ports.clock import Clock
 from weft.ports.definitions import Definition, Definitions
+from weft.runtime.decision_inputs import InThread
 from weft.runtime.goal_language import GOAL_LANGUAGES
 
 if TYPE_CHECKING:
@@ -36,9 +37,10 @@ if TYPE_CHECKING:
 CATALOGUE = "weft.catalogue"
 STYLE = "catalogue"
 TRIES_MAX = 100
+FEW_BYTES = 8 * 1024
+"""Appends of so many bytes are read on the event loop. Larger ones have many steps and are read in a thread."""
 
 Decide = Callable[[Catalogue], Sequence[AnyCatalogueEvent]]
-InThread = Callable[[Callable[[], Sequence[AnyCatalogueEvent]]], Awaitable[Sequence[AnyCatalogueEvent]]]
 
 _encode = msgspec.json.Encoder().encode
 _decoder: msgspec.json.Decoder[list[AnyCatalogueEvent]] = msgspec.json.Decoder(list[AnyCatalogueEvent])
@@ -55,10 +57,18 @@ class CatalogueRecord(msgspec.Struct, frozen=True):
 class StoredCatalogue:
     """The catalogue as far as it was read from the store. Appends to it."""
 
-    def __init__(self, definitions: Definitions, clock: Clock, in_thread: InThread = asyncio.to_thread) -> None:
+    def __init__(
+        self,
+        definitions: Definitions,
+        clock: Clock,
+        in_thread: InThread = asyncio.to_thread,
+        give_way: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``give_way`` is called between any two steps in threads that work on many."""
         self._definitions = definitions
         self._clock = clock
         self._in_thread = in_thread
+        self.give_way = give_way
         self._languages = GOAL_LANGUAGES
         self._known = Catalogue()
         self._appends = 0
@@ -84,19 +94,26 @@ class StoredCatalogue:
         if not before:
             # Read everything at once; appends that are written meanwhile are read one by one.
             for append in sorted(await self._definitions.versions(CATALOGUE), key=lambda one: int(one.version)):
-                self._take(append)
+                await self._apply_append(append)
         while True:
             next_append = await self._definitions.get(CATALOGUE, str(self._appends + 1))
             if next_append is None:
                 return self._appends > before
-            self._take(next_append)
+            await self._apply_append(next_append)
 
-    def _take(self, append: Definition) -> None:
-        if int(append.version) != self._appends + 1:  # another call has read it meanwhile
+    async def _apply_append(self, append: Definition) -> None:
+        number = int(append.version)
+        if number != self._appends + 1:  # another call has read it meanwhile
             return
-        for event in _events(append):
-            self._known.evolve(event)
-        self._appends += 1
+        if len(append.body) <= FEW_BYTES:
+            self._known = _evolve_catalogue(self._known, append)
+        else:
+            copied = self._known.copy()
+            known = await self._in_thread(lambda: _evolve_catalogue(copied, append, self.give_way))
+            if number != self._appends + 1:
+                return
+            self._known = known
+        self._appends = number
 
     async def register(self, loaded: LoadedSteps) -> Sequence[AnyCatalogueEvent]:
         """Add the steps of a document, all or none. Steps that are already registered change nothing.
@@ -105,25 +122,29 @@ class StoredCatalogue:
             NameTaken: another definition has the id of one of the steps.
             BadStep: there are conflicting types or cycles.
         """
-        from weft.goals.admission import admit  # noqa: PLC0415 - only programs with documents import their language
+        from weft.goals.admission import admit_steps  # noqa: PLC0415 - only programs with documents import their language
 
-        return await self._append_checked(lambda known: admit(known, loaded, self._languages))
+        return await self._append_checked(
+            lambda known: admit_steps(known, loaded, self._languages, give_way=self.give_way)
+        )
 
     async def update(self, loaded: LoadedSteps) -> Sequence[AnyCatalogueEvent]:
         """Replace steps that exist, all or none. Raises UnknownStep, BadStep."""
-        from weft.goals.admission import admit, update  # noqa: PLC0415 - as above
+        from weft.goals.admission import admit_steps, update_definition  # noqa: PLC0415 - as above
 
-        return await self._append_checked(lambda known: admit(known, loaded, self._languages, update))
+        return await self._append_checked(
+            lambda known: admit_steps(known, loaded, self._languages, update_definition, self.give_way)
+        )
 
     async def unregister(self, *steps: str) -> Sequence[AnyCatalogueEvent]:
         """Remove steps, all or none. Runs that have begun keep them. Raises UnknownStep."""
-        return await self._append(lambda known: [event for step in steps for event in known.unregister(step)])
+        return await self._append_events(lambda known: [event for step in steps for event in known.unregister(step)])
 
     async def report_health(self, found: Mapping[str, Checkup]) -> Sequence[AnyCatalogueEvent]:
         """Record the health of steps, including steps that only an app has. Only changes become events."""
-        return await self._append(lambda known: _changes(known, found))
+        return await self._append_events(lambda known: _health_changes(known, found))
 
-    async def _append(self, decide: Decide) -> Sequence[AnyCatalogueEvent]:
+    async def _append_events(self, decide: Decide) -> Sequence[AnyCatalogueEvent]:
         async def decided() -> Sequence[AnyCatalogueEvent]:
             return decide(self._known)
 
@@ -133,8 +154,9 @@ class StoredCatalogue:
         """Append the result of a slow decision, which runs in a thread on a copy of the catalogue."""
 
         async def decided() -> Sequence[AnyCatalogueEvent]:
-            steps = list(self.steps.values())
-            return await self._in_thread(lambda: decide(Catalogue(steps)))
+            copied = self._known.copy()
+            events: Sequence[AnyCatalogueEvent] = await self._in_thread(lambda: decide(copied))
+            return events
 
         return await self._append_decided(decided)
 
@@ -168,18 +190,27 @@ class StoredCatalogue:
         return [
             CatalogueRecord(int(append.version), datetime.fromtimestamp(append.created_at / 1000, UTC), event)
             for append in appends
-            for event in _events(append)
+            for event in _decode_events(append)
         ]
 
 
-def _events(append: Definition) -> list[AnyCatalogueEvent]:
+def _decode_events(append: Definition) -> list[AnyCatalogueEvent]:
     try:
         return _decoder.decode(append.body)
     except msgspec.DecodeError as error:
         raise Corrupt(f"Append {append.version} of the catalogue cannot be read: {error}.") from error
 
 
-def _changes(known: Catalogue, found: Mapping[str, Checkup]) -> list[AnyCatalogueEvent]:
+def _evolve_catalogue(
+    catalogue: Catalogue, append: Definition, give_way: Callable[[], None] = lambda: None
+) -> Catalogue:
+    for event in _decode_events(append):
+        catalogue.evolve(event)
+        give_way()
+    return catalogue
+
+
+def _health_changes(known: Catalogue, found: Mapping[str, Checkup]) -> list[AnyCatalogueEvent]:
     return [
         StepHealthChanged(step_id=step, status=checkup.status, error=checkup.error)
         for step, checkup in sorted(found.items())
@@ -187,7 +218,46 @@ def _changes(known: Catalogue, found: Mapping[str, Checkup]) -> list[AnyCatalogu
     ]
 
 
-def merge(planner: Catalogue, stored: Mapping[str, StepDef], adopted: dict[str, StepDef]) -> list[WeftError]:
+class PlannedSteps(Protocol):
+    """The steps that a host plans with."""
+
+    planner: Catalogue
+    adopted: dict[str, StepDef]
+    """The steps in ``planner`` that were read from the store."""
+    revision: int
+
+
+class Learning:
+    """Adds the store's steps to those that a host plans with, on a copy: thousands of them take a while."""
+
+    def __init__(self, planned: PlannedSteps, stored: Mapping[str, StepDef]) -> None:
+        self._planned = planned
+        self._before = (planned.planner, planned.planner.seq, len(planned.adopted))
+        self._planner, self._adopted = planned.planner.copy(), dict(planned.adopted)
+        self._stored = stored
+        self.faults: list[WeftError] = []
+        """Why some of the store's steps are left out."""
+
+    def run(self, give_way: Callable[[], None] = lambda: None) -> None:
+        """Work out the new planner. May be called in a thread, which pauses with ``give_way`` between steps."""
+        self.faults = merge_stored_steps(self._planner, self._stored, self._adopted, give_way)
+
+    def finish(self) -> bool:
+        """Plan with the result. Returns False if the steps of the host have changed since: begin again."""
+        planned = self._planned
+        if self._before != (planned.planner, planned.planner.seq, len(planned.adopted)):
+            return False
+        planned.planner, planned.adopted = self._planner, self._adopted
+        planned.revision += 1
+        return True
+
+
+def merge_stored_steps(
+    planner: Catalogue,
+    stored: Mapping[str, StepDef],
+    adopted: dict[str, StepDef],
+    give_way: Callable[[], None] = lambda: None,
+) -> list[WeftError]:
     """Add the store's steps to a host's planner, besides the host's own. Returns why some were left out.
 
     ``adopted`` are the store's steps that the planner already has. If the host has a step with the same id, an equal
@@ -197,9 +267,17 @@ def merge(planner: Catalogue, stored: Mapping[str, StepDef], adopted: dict[str, 
         planner.evolve(StepUnregistered(step_id=step))
         del adopted[step]
     new = [step for step in stored.values() if adopted.get(step.id) != step]
-    both = {**stored, **{step: entry.definition for step, entry in planner.entries.items() if step not in adopted}}
-    cycles = Catalogue(list(both.values())).has_cycle() if new else False
-    return [fault for step in new for fault in _merge_one(planner, step, adopted, cycles=cycles)]
+    trial = planner.copy()
+    for definition in new:
+        if definition.id in adopted or definition.id not in planner:
+            trial.evolve(StepUpdated(step=definition))
+            give_way()
+    cycles = trial.has_cycle(step.id for step in new)
+    faults: list[WeftError] = []
+    for definition in new:
+        faults += _merge_one(planner, definition, adopted, cycles=cycles)
+        give_way()
+    return faults
 
 
 def _merge_one(planner: Catalogue, step: StepDef, adopted: dict[str, StepDef], *, cycles: bool) -> Iterable[WeftError]:

@@ -39,12 +39,12 @@ async def prepare_code_patch(parts: PatchParts, row: RunRow, patch: bytes) -> Pr
     """Replay a run against the version that a patch names. Raises BadPatch. Writes nothing."""
     form = read_code_patch(patch)
     version = await named_version(parts, row, form.to)
-    return await _prepared(parts, row, version, base=form.base, reason=form.reason)
+    return await _prepare_patch(parts, row, version, base=form.base, reason=form.reason)
 
 
 async def prepare_code_undo(parts: PatchParts, row: RunRow, state: State, rev: int) -> PreparedPatch:
     """Replay a run against the version before a patch."""
-    return await _prepared(parts, row, state.revisions[rev - 1].base)
+    return await _prepare_patch(parts, row, state.revisions[rev - 1].base)
 
 
 def read_code_patch(patch: bytes) -> CodePatch:
@@ -76,17 +76,23 @@ async def named_version(parts: PatchParts, row: RunRow, name: str) -> str:
         return name
 
 
-async def _prepared(parts: PatchParts, row: RunRow, version: str, *, base: str = "", reason: str = "") -> PreparedPatch:
-    report = ReplayReport(seq=row.seq, refusals=[refusal]) if (refusal := await _missing(parts, row, version)) else None
+async def _prepare_patch(
+    parts: PatchParts, row: RunRow, version: str, *, base: str = "", reason: str = ""
+) -> PreparedPatch:
+    report = (
+        ReplayReport(seq=row.seq, refusals=[refusal])
+        if (refusal := await _missing_version_refusal(parts, row, version))
+        else None
+    )
     return PreparedPatch(
         base=base or row.version,
         version=version,
         reason=reason,
-        prepared=Raw(_encode(report or await _replayed(parts, row, version))),
+        prepared=Raw(_encode(report or await _replay_against(parts, row, version))),
     )
 
 
-async def _missing(parts: PatchParts, row: RunRow, version: str) -> PatchRefusal | None:
+async def _missing_version_refusal(parts: PatchParts, row: RunRow, version: str) -> PatchRefusal | None:
     """Return why a run cannot come to a version: nobody hosts it, or its code is not known here."""
     if not await parts.is_offered(row.workflow, version):
         text = f"No host has {row.workflow} in version {version[:60]}, so nobody could go on with the run."
@@ -97,7 +103,7 @@ async def _missing(parts: PatchParts, row: RunRow, version: str) -> PatchRefusal
     return None
 
 
-async def _replayed(parts: PatchParts, row: RunRow, version: str) -> ReplayReport:
+async def _replay_against(parts: PatchParts, row: RunRow, version: str) -> ReplayReport:
     seq, replayed = await parts.replay(row, version)
     program = parts.code(row.workflow, version)
     review = program.review if program is not None else ()

@@ -138,7 +138,7 @@ class GroupWriter:
         self._begun: tuple[_Batch, Awaitable[Sequence[Outcome]] | None] | None = None
         """A commit that has to wait, and its rest if it began in a callback: the writer's task finishes it."""
         self._solo = 0
-        self._loop = BackgroundLoop("committing", self._run, failed)
+        self._loop = BackgroundLoop("committing", self._commit_loop, failed)
         self.measured: Measured | None = None
         """Called after every commit with its contents and its duration in seconds."""
         self._throttled_log = throttled_log or ThrottledLog()
@@ -220,10 +220,10 @@ class GroupWriter:
             self._on_failed(batch, error)
             return
         except BaseException as error:  # noqa: BLE001 - it must end the writer's task, not the step that reported
-            self._hand_over(batch, _fail(error))
+            self._hand_over(batch, _raise_when_awaited(error))
             return
         else:
-            self._hand_over(batch, _resume(commit, waits_for))
+            self._hand_over(batch, _resume_coroutine(commit, waits_for))
             return
         if boundaries.hook is not None:
             boundary("commit.after")
@@ -240,7 +240,7 @@ class GroupWriter:
         await self._loop.stop()
         self._begun = None
 
-    async def _run(self) -> None:
+    async def _commit_loop(self) -> None:
         loop = asyncio.get_running_loop()
         self._now = loop.time
         while True:
@@ -250,14 +250,14 @@ class GroupWriter:
                 self._wake = None
             if self._begun is not None:
                 begun, self._begun = self._begun, None
-                await self._finish(*begun)
+                await self._finish_batch(*begun)
                 continue
             if self._failures > 1:
                 # Do not retry in a tight loop if the store refuses at once. New decisions wait meanwhile.
                 await asyncio.sleep(min(PAUSE_SECONDS_MAX, PAUSE_SECONDS_FIRST * 2.0 ** (self._failures - 2)))
             batch = self._next_batch()
             if batch:
-                await self._finish(batch)
+                await self._finish_batch(batch)
 
     def _next_batch(self) -> list[tuple[CommittingRun, Draft]]:
         most = 1 if self._solo else APPENDS_PER_BATCH_MAX
@@ -284,12 +284,12 @@ class GroupWriter:
                 hops.append((writer, draft))
         return hops
 
-    async def _write(self, batch: _Batch) -> Sequence[Outcome]:
+    async def _write_batch(self, batch: _Batch) -> Sequence[Outcome]:
         for _, draft in batch:
             for data in draft.puts.values():
                 await self._blobs.put(data)
                 boundary("blob.put")
-        last = [chunk for _, draft in batch if _has_last_output(draft) for chunk in draft.chunks]
+        last = [chunk for _, draft in batch for chunk in draft.chunks if draft.status in OVER_STATUSES]
         if last and self._store_output is not None:
             await self._store_output(last)
         boundary("commit.before")
@@ -299,10 +299,10 @@ class GroupWriter:
         drafts = [draft for _, draft in batch]
         return await (self._runs.commit(drafts, self._host) if self._hot is None else self._hot.hop(drafts, self._host))
 
-    async def _finish(self, batch: _Batch, begun: Awaitable[Sequence[Outcome]] | None = None) -> None:
+    async def _finish_batch(self, batch: _Batch, begun: Awaitable[Sequence[Outcome]] | None = None) -> None:
         """Commit a batch and tell its runs the outcome. ``begun`` is the rest of a commit that began in a callback."""
         try:
-            outcomes = await (self._write(batch) if begun is None else begun)
+            outcomes = await (self._write_batch(batch) if begun is None else begun)
         except Exception as error:  # noqa: BLE001 - after any error the outcome of a commit is unknown
             self._on_failed(batch, error)
             return
@@ -314,7 +314,7 @@ class GroupWriter:
             raise
         boundary("commit.after")
         self._record_success(batch)
-        await self._tell(batch, outcomes)
+        await self._report_outcomes(batch, outcomes)
 
     def _record_success(self, batch: _Batch) -> None:
         """Record that a commit succeeded."""
@@ -326,7 +326,7 @@ class GroupWriter:
         self.batches += 1
         self.appends += len(batch)
 
-    async def _tell(self, batch: _Batch, outcomes: Sequence[Outcome]) -> None:
+    async def _report_outcomes(self, batch: _Batch, outcomes: Sequence[Outcome]) -> None:
         """Tell each run the outcome of its draft. Other tasks get turns in between."""
         cancelled: asyncio.CancelledError | None = None
         since = self._now()
@@ -356,14 +356,14 @@ class GroupWriter:
 
 
 @types.coroutine
-def _fail(error: BaseException) -> Generator[Any, Any, NoReturn]:
+def _raise_when_awaited(error: BaseException) -> Generator[Any, Any, NoReturn]:
     """Raise an error when awaited. Nothing complains if the host is gone before."""
     yield from ()
     raise error
 
 
 @types.coroutine
-def _resume(begun: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
+def _resume_coroutine(begun: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
     """Await a coroutine that began outside a task and now waits for ``waits_for``."""
     try:
         while True:
@@ -409,7 +409,7 @@ class RunQueue:
         """Give this run a turn soon."""
         self._ready.append(run)
         if not self._scheduled:
-            self._schedule()
+            self._schedule_turn()
 
     def at_once(self, task: asyncio.Task[Any], deliver: Callable[..., None], *args: Any) -> None:
         """Call a function at the end of this task, and give the runs that it makes ready their turns at once."""
@@ -420,7 +420,7 @@ class RunQueue:
         # A turn belongs to no task: the code of a run has tasks of its own.
         asyncio._leave_task(self._loop, task)  # noqa: SLF001 - documented for those who extend asyncio
         try:
-            self._context.run(self._turn, deliver, *args)
+            self._context.run(self._run_turns, deliver, *args)
         finally:
             asyncio._enter_task(self._loop, task)  # noqa: SLF001
 
@@ -431,11 +431,11 @@ class RunQueue:
         else:
             self._commits.submit(run)
 
-    def _schedule(self) -> None:
+    def _schedule_turn(self) -> None:
         self._scheduled = True
-        self._loop.call_soon(self._turn, context=self._context)
+        self._loop.call_soon(self._run_turns, context=self._context)
 
-    def _turn(self, first: Callable[..., None] | None = None, *args: Any) -> None:
+    def _run_turns(self, first: Callable[..., None] | None = None, *args: Any) -> None:
         """Give ready runs their turns. ``first`` is a call that may make more runs ready."""
         ready, commits = self._ready, self._commits
         self._turning = more = True
@@ -451,7 +451,7 @@ class RunQueue:
         finally:
             self._turning = self._scheduled = False
             if ready:
-                self._schedule()
+                self._schedule_turn()
             if more:
                 commits.wake()
 
@@ -483,16 +483,16 @@ class RunCreator:
             return outcome
         finally:
             if self._waiting:
-                self._task = asyncio.get_running_loop().create_task(self._drain())
+                self._task = asyncio.get_running_loop().create_task(self._create_waiting())
             else:
                 self._busy = False
 
-    async def _drain(self) -> None:
+    async def _create_waiting(self) -> None:
         try:
             while self._waiting:
                 batch = self._waiting[:RUNS_PER_BATCH_MAX]
                 del self._waiting[:RUNS_PER_BATCH_MAX]
-                await self._make(batch)
+                await self._create_batch(batch)
         finally:
             self._busy = False
             # Only after a cancellation: the callers must check whether their rows were written.
@@ -500,7 +500,7 @@ class RunCreator:
                 future.cancel()
             self._waiting.clear()
 
-    async def _make(self, batch: Sequence[_Waiting]) -> None:
+    async def _create_batch(self, batch: Sequence[_Waiting]) -> None:
         try:
             outcomes = await self._runs.create([new for new, _ in batch])
         except Exception as error:  # noqa: BLE001 - every caller must get it
@@ -511,7 +511,7 @@ class RunCreator:
                 return
             # One of the rows cannot be written, so write them one by one.
             for one in batch:
-                await self._make([one])
+                await self._create_batch([one])
             return
         self.answered_at = asyncio.get_running_loop().time()
         for (_, future), outcome in zip(batch, outcomes, strict=True):

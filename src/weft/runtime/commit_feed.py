@@ -63,7 +63,7 @@ class CommitFeed:
         if self._hot is not None and self._hot.has_tail(actor.uid):
             self._undrained.setdefault(actor.uid, deque()).append((actor, draft))
         else:
-            self._tell(actor, draft)
+            self._notify(actor, draft)
 
     def _on_drained(self, uid: RunUid, seq: Seq | None) -> None:
         """Tell subscribers of a run up to this number; with None, of nothing: its tail is lost."""
@@ -71,21 +71,21 @@ class CommitFeed:
             self._undrained.pop(uid, None)
             return
         waiting = self._undrained.get(uid)
-        while waiting and _last(waiting[0][1]) <= seq:
-            self._tell(*waiting.popleft())
+        while waiting and _last_seq(waiting[0][1]) <= seq:
+            self._notify(*waiting.popleft())
         if waiting is not None and not waiting:
             del self._undrained[uid]
 
-    def _tell(self, actor: Actor, draft: Draft) -> None:
+    def _notify(self, actor: Actor, draft: Draft) -> None:
         for observer in self._observers:
             observer(actor, draft)
         if self._waiting:
             for changed in self._waiting.get(actor.uid, ()):
                 changed.set()
         for watcher in self._watchers:
-            watcher(actor.uid, _last(draft), actor.machine.state.status)
+            watcher(actor.uid, _last_seq(draft), actor.machine.state.status)
 
 
-def _last(draft: Draft) -> Seq:
+def _last_seq(draft: Draft) -> Seq:
     """Return the number of the last event in a draft."""
     return Seq(draft.seq + len(draft.events))

@@ -63,7 +63,7 @@ class CronCalendar:
     def times(self, spec: ScheduleSpec, after: int) -> Iterator[int]:
         """Yield the nominal times after a moment, in order, each once."""
         if spec.every_ms:
-            found = _every(spec.every_ms, after)
+            found = _times_by_interval(spec.every_ms, after)
         elif spec.timezone == "UTC" or follows_real_time(spec.cron):
             found = _real_times(spec, after)
         else:
@@ -76,34 +76,34 @@ class CronCalendar:
                 yield nominal
 
 
-def _every(every_ms: int, after: int) -> Iterator[int]:
+def _times_by_interval(every_ms: int, after: int) -> Iterator[int]:
     nominal = after - after % every_ms
     while True:
         nominal += every_ms
         yield nominal
 
 
-def _local(spec: ScheduleSpec, moment: int) -> datetime:
+def _local_time(spec: ScheduleSpec, moment: int) -> datetime:
     return datetime.fromtimestamp(moment / 1000, zone(spec.timezone))
 
 
-def _millis(moment: datetime) -> int:
+def _to_millis(moment: datetime) -> int:
     return int(moment.timestamp()) * 1000
 
 
 def _real_times(spec: ScheduleSpec, after: int) -> Iterator[int]:
-    for moment in CronSim(spec.cron, _local(spec, after)):
-        yield _millis(moment)
+    for moment in CronSim(spec.cron, _local_time(spec, after)):
+        yield _to_millis(moment)
 
 
 def _wall_times(spec: ScheduleSpec, after: int) -> Iterator[int]:
     where = zone(spec.timezone)
-    for wall in CronSim(spec.cron, _local(spec, after).replace(tzinfo=None)):
+    for wall in CronSim(spec.cron, _local_time(spec, after).replace(tzinfo=None)):
         moment = wall.replace(tzinfo=where)
         if not is_missing(moment):
-            yield _millis(moment)
+            yield _to_millis(moment)
         elif spec.dst == "run":
-            yield _millis(_end_of_gap(moment))
+            yield _to_millis(_end_of_gap(moment))
 
 
 def is_missing(moment: datetime) -> bool:
@@ -117,18 +117,18 @@ def _end_of_gap(moment: datetime) -> datetime:
     return moment
 
 
-def marks(spec: ScheduleSpec, nominal: int) -> str:
+def clock_notes(spec: ScheduleSpec, nominal: int) -> str:
     """Say what is unusual about a nominal time near a clock change; empty if nothing is."""
     if not spec.cron or spec.timezone == "UTC":
         return ""
-    local = _local(spec, nominal)
+    local = _local_time(spec, nominal)
     if _is_twice(local):
         return "second time" if local.fold else "comes twice"
     if not follows_real_time(spec.cron):
         existing = msgspec.structs.replace(spec, dst="skip")
         if next(CALENDAR.times(existing, nominal - 1), 0) != nominal:
             return "moved: the clocks skip its time"
-    before, after = _local(spec, nominal - 86_400_000), _local(spec, nominal + 86_400_000)
+    before, after = _local_time(spec, nominal - 86_400_000), _local_time(spec, nominal + 86_400_000)
     return "clocks change" if before.utcoffset() != after.utcoffset() else ""
 
 

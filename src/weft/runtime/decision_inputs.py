@@ -42,7 +42,7 @@ class DecisionInputs:
             now=now,
             check=check_schema,
             blob=self._loaded.get,
-            keep=self._keep,
+            keep=self._keep_value,
             log=lambda: self._past,
             patches_max=patches_max,
         )
@@ -65,16 +65,16 @@ class DecisionInputs:
             try:
                 return decide(self.env) if in_thread is None else await in_thread(lambda: decide(self.env))
             except MissingInputs as missing:
-                await self._load(missing)
+                await self._load_missing(missing)
 
-    async def _load(self, missing: MissingInputs) -> None:
+    async def _load_missing(self, missing: MissingInputs) -> None:
         await self._read_versions(missing.versions)
         for digest in missing.blobs:
             self._loaded[digest] = await self._blobs.get(digest)
         for question in missing.questions:
             await asyncio.to_thread(LANGUAGE.answer, question)
 
-    def _keep(self, raw: bytes) -> Raw:
+    def _keep_value(self, raw: bytes) -> Raw:
         sealed = values.seal_inline(raw)
         if sealed is not None:
             return Raw(sealed)

@@ -73,7 +73,7 @@ class DeletionService:
             await clear_doomed(self._retention, run_id)
             return done
         details = {} if key is None else {"key": key}
-        entry = self._entry("delete", row, reason, by, details)
+        entry = self._audit_entry("delete", row, reason, by, details)
         result = await self._retention.doom(row.uid, DELETION, entry)
         if result.outcome is not DoomOutcome.DOOMED:
             raise await self.refusal(run_id, result)
@@ -88,8 +88,8 @@ class DeletionService:
         none ends with another.
         """
         _check_reason(reason)
-        root = await self._root(run_id)
-        added = await self._holds.add(root.uid, self._entry("keep", root, reason, by))
+        root = await self._root_of(run_id)
+        added = await self._holds.add(root.uid, self._audit_entry("keep", root, reason, by))
         hold = await self.hold(run_id)
         if not added and not hold.kept:  # the other one ended meanwhile
             return await self.keep(run_id, reason, by=by)
@@ -100,13 +100,13 @@ class DeletionService:
     async def end_keep(self, run_id: RunId, reason: str = "", *, by: str = "") -> LegalHold:
         """End the hold on the tree of a run. Does nothing if there is none."""
         values.encode(reason, what="the reason has")
-        root = await self._root(run_id)
-        await self._holds.end(root.uid, self._entry("keep_end", root, reason, by))
+        root = await self._root_of(run_id)
+        await self._holds.end(root.uid, self._audit_entry("keep_end", root, reason, by))
         return await self.hold(run_id)
 
     async def hold(self, run_id: RunId) -> LegalHold:
         """Return the hold on the tree of a run, if there is one."""
-        root = await self._root(run_id)
+        root = await self._root_of(run_id)
         found = (await self._holds.find([root.uid])).get(root.uid)
         if found is None:
             return LegalHold(id=root.id, kept=False)
@@ -121,13 +121,13 @@ class DeletionService:
     async def refusal(self, run_id: RunId, result: DoomResult) -> Refused:
         """Return the error for a deletion that the store refused."""
         if result.outcome is not DoomOutcome.NAMED or result.run is None:
-            return refusal(run_id, result)
+            return deletion_refusal(run_id, result)
         original = await self._service.row(result.run)
         query = RunQuery(where={FORKED_FROM: original.uid}, internal=True)
         forks = [fork.id for fork in (await self._service.search(query)).rows if fork.status not in OVER_STATUSES]
         return _open_forks(run_id, result.run, forks)
 
-    async def _root(self, run_id: RunId) -> RunRow:
+    async def _root_of(self, run_id: RunId) -> RunRow:
         row = await self._service.row(run_id)
         while row.parent is not None:
             above = await self._service.store.directory.row(row.parent)
@@ -144,7 +144,7 @@ class DeletionService:
                 return DeletedTree(id=run_id, **counts)
         return None
 
-    def _entry(
+    def _audit_entry(
         self, verb: str, row: RunRow, reason: str, by: str, details: Mapping[str, Any] | None = None
     ) -> AuditEntry:
         return AuditEntry(
@@ -171,7 +171,7 @@ async def clear_doomed(retention: Retention, run_id: RunId) -> None:
         await asyncio.sleep(BUSY_SECONDS)
 
 
-def refusal(run_id: str, result: DoomResult) -> Refused:
+def deletion_refusal(run_id: str, result: DoomResult) -> Refused:
     """Return the error for a deletion that the store refused."""
     culprit = run_id if result.run in (None, run_id) else f"{result.run}, which belongs to {run_id},"
     match result.outcome:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from weft.core import commands as c
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.ids import EntryId, RunUid
+from weft.core.run.children import caller_of
 from weft.ports.clock import Clock
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.built_in import BuiltIn
@@ -85,7 +86,7 @@ class Dispatcher:
                 self._worker.stop(actor.uid, task)
                 self._shared.withdraw(actor.uid, [task])
             case EndRun():
-                self._end(actor)
+                self._end_run(actor)
 
     def dispatch(self, actor: Actor, effect: PerformTask) -> None:
         """Give a task to the worker here or to the shared queue, or arm a timer until it is due."""
@@ -104,7 +105,7 @@ class Dispatcher:
         if self._policy.current.checks_steps:
             refusal = self._policy.refusal(actor.machine.state, effect)
             if refusal is not None:
-                self._perform(actor, effect, RefusedStep(effect.step, refusal))
+                self._give_to_worker(actor, effect, RefusedStep(effect.step, refusal))
                 return
         body: StepBody | None
         if effect.inline:
@@ -114,8 +115,8 @@ class Dispatcher:
                 return
             body = InlineStep(effect.step, inline)
         else:
-            own = self._catalogue.step(effect.step)
-            body = own
+            find = self._catalogue.step
+            own = body = find(effect.step)
             planned = planned_step(actor.machine, effect.task) if actor.driver is None else None
             if own is None or planned is not None or effect.takes is not None:
                 body = self._built_in.body_of(actor.machine, effect, own, planned)
@@ -126,9 +127,9 @@ class Dispatcher:
                 if not self._worker.has(actor.uid, effect.task, effect.attempt, effect.delivery):
                     shared.offer(actor, effect, known=known)
                 return
-        self._perform(actor, effect, body)
+        self._give_to_worker(actor, effect, body)
 
-    def _perform(self, actor: Actor, effect: PerformTask, body: StepBody) -> None:
+    def _give_to_worker(self, actor: Actor, effect: PerformTask, body: StepBody) -> None:
         state = actor.machine.state
         self._worker.perform(
             Flight(
@@ -139,11 +140,12 @@ class Dispatcher:
                 stalls=actor.stalls,
                 root=state.root,
                 workflow=state.workflow,
+                caller=caller_of(state),
                 priority=state.priority,
             )
         )
 
-    def _end(self, actor: Actor) -> None:
+    def _end_run(self, actor: Actor) -> None:
         self._worker.stop_all(actor.uid)
         self._shared.forget_ended(actor.uid)
         self._timers.disarm_run(actor.uid)
@@ -180,7 +182,11 @@ class Dispatcher:
     async def _fire_after_mail(self, actor: Actor, entry: EntryId) -> None:
         """Read the inbox, then fire the timer, so that mail that was accepted in time is processed before it."""
         await self._read_mail(actor)
-        actor.post(PendingCommand(c.FireTimer(entry)))
+        if actor.ready:
+            actor.post(PendingCommand(c.FireTimer(entry)))
+        else:
+            # It took no mail, because it is about to leave memory. If it stays, its mail is read again first.
+            self._timers.arm(actor.uid, entry, self._clock.now_ms() + RETRY_MS)
 
     def arm_again(self, actor: Actor, entry: EntryId) -> None:
         """Arm a timer again that fired early because the clock was set back. Does nothing if the entry has ended."""

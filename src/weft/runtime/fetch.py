@@ -24,7 +24,7 @@ from weft.runtime.retries import RetryUntilAvailable
 from weft.runtime.run.actor import Actor
 from weft.runtime.run.log_reading import LogReading, on_log_read
 from weft.runtime.run.ports import EXISTS, run_key
-from weft.runtime.run.replay_report import LogInMemory, ReplayTarget, replay_log
+from weft.runtime.run.replay_report import LogInMemory, ReplayTarget, make_replay_report
 from weft.runtime.runs import RunTable
 from weft.runtime.values import ValueStore
 from weft.steps.task import Executor
@@ -70,7 +70,7 @@ class Fetcher:
 
     def fetch(self, actor: Actor, missing: MissingInputs) -> None:
         """Fetch the missing inputs of a decision."""
-        self._background.spawn(self._fetch(actor, missing), actor)
+        self._background.spawn(self._fetch_missing(actor, missing), actor)
 
     def read_log(self, actor: Actor, reading: LogReading) -> None:
         """Read the log of a run, and the versions that it and the waiting commands name."""
@@ -82,16 +82,16 @@ class Fetcher:
 
     def replay(self, actor: Actor, reading: LogReading, versions: Sequence[str]) -> None:
         """Replay the log of a code run against versions that a waiting patch names."""
-        self._background.spawn(self._replay(actor, reading, versions), actor)
+        self._background.spawn(self._replay_against(actor, reading, versions), actor)
 
-    async def _replay(self, actor: Actor, reading: LogReading, versions: Sequence[str]) -> None:
+    async def _replay_against(self, actor: Actor, reading: LogReading, versions: Sequence[str]) -> None:
         state, log = actor.machine.state, reading.all() or ()
         run = LogInMemory(actor.uid, log, actor.now_ms, partial(self._blob_of, actor))
         for version in versions:
             target = ReplayTarget(state.run_id, state.workflow, version)
             program = code_program(actor.ports.program(state.workflow, version))
             try:
-                report = await replay_log(run, target, program)
+                report = await make_replay_report(run, target, program)
             except (Corrupt, NotFound) as error:
                 report = ReplayReport(seq=len(log), refusals=[PatchRefusal(error.code, error.message)])
             reading.reports[version] = (len(log), msgspec.json.encode(report))
@@ -103,18 +103,18 @@ class Fetcher:
         return actor.blob(digest) or await self._values.blob(digest)
 
     async def _read_inputs(self, actor: Actor, reading: LogReading, missing: MissingInputs) -> None:
-        await self._load(missing, reading.blobs)
-        await self._learn(actor, reading, missing.versions)
+        await self._load_blobs(missing, reading.blobs)
+        await self._learn_versions(actor, reading, missing.versions)
         asyncio.get_running_loop().call_soon(self._on_read, actor, reading)
 
-    async def _learn(self, actor: Actor, reading: LogReading, versions: Iterable[str]) -> None:
+    async def _learn_versions(self, actor: Actor, reading: LogReading, versions: Iterable[str]) -> None:
         for version in versions:
             try:
                 await self._learn_version(actor.machine.state.workflow, version)
             except NotFound:
                 reading.unknown.add(version)  # the decision says that it is missing
 
-    async def _load(self, missing: MissingInputs, blobs: dict[str, bytes | WeftError]) -> None:
+    async def _load_blobs(self, missing: MissingInputs, blobs: dict[str, bytes | WeftError]) -> None:
         for digest in missing.blobs:
             try:
                 blobs[digest] = await self._values.blob(digest)
@@ -137,8 +137,9 @@ class Fetcher:
         if has_versions(actor.machine):
             asked = [patch.event.version for patch in actor.machine.state.asked.values()]
             named = [posted.command.version for posted in reading.waiting if isinstance(posted.command, PatchRun)]
-            versions = dict.fromkeys([*versions_in(found), *versions_in(reading.tail), *filter(None, [*asked, *named])])
-            await self._learn(actor, reading, versions)
+            followed = versions_in(past.event for past in [*found, *reading.tail])
+            versions = dict.fromkeys([*followed, *filter(None, [*asked, *named])])
+            await self._learn_versions(actor, reading, versions)
         reading.events = found
         asyncio.get_running_loop().call_soon(self._on_read, actor, reading)
 
@@ -160,8 +161,8 @@ class Fetcher:
             actor.fetching = True
             asyncio.get_running_loop().call_soon(actor.on_fetched)
 
-    async def _fetch(self, actor: Actor, missing: MissingInputs) -> None:
-        await self._load(missing, actor.fetched)
+    async def _fetch_missing(self, actor: Actor, missing: MissingInputs) -> None:
+        await self._load_blobs(missing, actor.fetched)
         for run_id in missing.runs:
             row = await self._retry_until_available(partial(self._directory.find, RunId(run_id)))
             actor.fetched[run_key(run_id)] = b"" if row is None else EXISTS

@@ -30,14 +30,14 @@ def moved_error(row: RunRow, command: c.Mailed) -> RunFinished:
     what = "the patch" if isinstance(command, c.PatchRun) else "this"
     name = f'the message "{command.name}"' if isinstance(command, c.DeliverMessage) else what
     return RunFinished(
-        f"{row.id} was moved{moved_to(row)}; {name} was not delivered.",
+        f"{row.id} was moved{moved_to_text(row)}; {name} was not delivered.",
         hint="Send it to the run there. If its bundle was not adopted yet: weft import FILE --adopt",
         code="run.moved",
         run_id=row.id,
     )
 
 
-def moved_to(row: RunRow) -> str:
+def moved_to_text(row: RunRow) -> str:
     """Say where a run went, if it is known."""
     where = row.attributes.get(MOVED_TO)
     return f" to {where}" if isinstance(where, str) and where else ""

@@ -25,9 +25,10 @@ from weft.ports.new_run import NewRun
 from weft.ports.store import Append, RunRow, StoredEvent
 from weft.runtime.code_patches import named_version
 from weft.runtime.fork_order import ForkOrder
-from weft.runtime.fork_patches import decide_patch, patch_command, patch_of
+from weft.runtime.fork_patches import decide_fork_patch, patch_command, patch_of
+from weft.runtime.fork_places import check_approved, check_results, hint_at_code, steps_ahead
 from weft.runtime.fork_points import LogTrail, Visit
-from weft.runtime.offered_versions import check_offered_input, is_offered, offered_steps
+from weft.runtime.offered_versions import check_offered_input, is_offered
 from weft.runtime.patches import PatchService
 from weft.runtime.programs import InputRules, has_dead_letters, input_rules
 from weft.runtime.run.append_extras import ASKING, DEAD_LETTERS, FORKED_FROM, version_marks
@@ -71,15 +72,16 @@ class ForkLog:
         stored = [event async for event in self._service.reader.events(self._row)]
         reader = self._service.reader
         trail = LogTrail(self._row.id, await reader.empty_machine(self._row, self._row.uid, stored), stored)
-        point = _with_budget(stored, _point(self._order, trail, stored))
+        point = _with_budget(stored, _find_fork_point(self._order, trail, stored))
         machine = await reader.empty_machine(self._row, self._uid, stored)
-        self._copy(machine, stored[:point])
+        self._copy_past(machine, stored[:point])
         self._end_past(machine, trail, point)
         self._route_ahead(machine, stored[point:])
-        await self._edit(machine, trail.steps())
+        await self._record_edits(machine, trail.steps())
+        await check_approved(self._service, self._row, machine, self._order, trail.steps())
         refs = await self._kept_blobs()
         state = machine.state
-        children = self._children(machine) if not state.over else []
+        children = self._new_children(machine) if not state.over else []
         create = NewRun(
             uid=self._uid,
             id=self._id,
@@ -87,7 +89,7 @@ class ForkLog:
             version=machine.state.version,
             style=self._row.style,
             created_at=self._now,
-            attributes=self._attributes(machine),
+            attributes=self._fork_attributes(machine),
             wake_at=None if state.over else self._now,
             format=self._row.format,
         )
@@ -106,23 +108,23 @@ class ForkLog:
 
     # --- the common past ------------------------------------------------------------------------------------------
 
-    def _copy(self, machine: Machine, past: Sequence[StoredEvent]) -> None:
+    def _copy_past(self, machine: Machine, past: Sequence[StoredEvent]) -> None:
         """Fold the past under the new uid, and collect how its children were started."""
         for one in past[:-1]:
-            self._apply(machine, one)
+            self._apply_event(machine, one)
         last = past[-1]
         rest: Sequence[e.AnyEvent] = ()
         if len(past) > 1:
-            rest = fork.finish_decision(machine, e.decode(last.body), self._env())
-        self._apply(machine, last)
+            rest = fork.finish_decision(machine, e.decode(last.body), self._make_env())
+        self._apply_event(machine, last)
         self._now = Millis(max(self._now, last.at))
-        self._record(machine, rest)
-        self._record(machine, fork.finish_waits(machine))
+        self._record_events(machine, rest)
+        self._record_events(machine, fork.finish_waits(machine))
 
-    def _apply(self, machine: Machine, one: StoredEvent) -> None:
+    def _apply_event(self, machine: Machine, one: StoredEvent) -> None:
         event = e.decode(one.body)
         if isinstance(event, e.RunStarted):
-            event = self._started(event, one.at)
+            event = self._first_event(event, one.at)
             one = StoredEvent(one.seq, one.at, e.encode(event))
         machine.evolve(event, at=one.at)
         self._events.append(one)
@@ -134,7 +136,7 @@ class ForkLog:
                 if isinstance(letter.command, c.StartRun):
                     self._starts[machine.state.seq] = letter.command
 
-    def _started(self, event: e.RunStarted, at: int) -> e.RunStarted:
+    def _first_event(self, event: e.RunStarted, at: int) -> e.RunStarted:
         """Return the first event of the fork. It has no parent, schedule or trace, and its deadline begins anew."""
         uid, trace = self._row.uid, ""
         if event.trace or event.root:
@@ -161,8 +163,8 @@ class ForkLog:
         body = e.encode(msgspec.structs.replace(first, forked_from=origin))
         self._events[0] = StoredEvent(self._events[0].seq, self._events[0].at, body)
         machine.state.forked_from = origin
-        for results in _in_parts(trail.results(point, self._order.effects)):
-            self._record(machine, (e.ResultsKnown(results=results),))
+        for results in _split_results(trail.results(point, self._order.effects)):
+            self._record_events(machine, (e.ResultsKnown(results=results),))
         self._leave_undone(machine, trail.rolled_back(point))
         ends = self._known_ends(machine, trail)
         self._refuse_children(machine, ends)
@@ -172,7 +174,7 @@ class ForkLog:
             if not child.cancelled and number not in ends
         ]
         order = self._order
-        self._record(
+        self._record_events(
             machine,
             (
                 e.RunForked(
@@ -184,9 +186,9 @@ class ForkLog:
                 ),
             ),
         )
-        self._record(machine, fork.children_that_ended(machine.state))
+        self._record_events(machine, fork.children_that_ended(machine.state))
         for end in ends.values():
-            self._record(machine, machine.decide(_child_report(end), self._env()))
+            self._record_events(machine, machine.decide(_child_report(end), self._make_env()))
 
     def _leave_undone(self, machine: Machine, undone: Sequence[Visit]) -> None:
         """Drop work that the original has undone after the point, and all that began after it. Raises Refused.
@@ -203,7 +205,7 @@ class ForkLog:
                 code="fork.undone",
             )
         first = min(visit.began for visit in undone)
-        self._record(machine, machine.decide(c.DropEntries(EntryId(first)), self._env()))
+        self._record_events(machine, machine.decide(c.DropEntries(EntryId(first)), self._make_env()))
 
     def _known_ends(self, machine: Machine, trail: LogTrail) -> dict[int, e.ChildEnded]:
         """Return the ends that the open children had in the original, if the fork uses results of it."""
@@ -235,7 +237,7 @@ class ForkLog:
             return f"{self._id}.{child.run_id.removeprefix(own)}"
         return f"{child.run_id}~{self._uid[-6:]}"
 
-    def _children(self, machine: Machine) -> list[NewRun]:
+    def _new_children(self, machine: Machine) -> list[NewRun]:
         found = []
         for number, child in machine.state.children.items():
             start = msgspec.structs.replace(self._starts[number], run_id=child.run_id)
@@ -263,9 +265,9 @@ class ForkLog:
         """
         event = e.decode(rest[0].body) if self._order.before and rest else None
         if isinstance(event, e.NodeRouted) and any(one.path[0] in self._order.state for one in event.writes):
-            self._record(machine, (msgspec.structs.replace(event, task=None),))
+            self._record_events(machine, (msgspec.structs.replace(event, task=None),))
 
-    async def _edit(self, machine: Machine, steps: list[str]) -> None:
+    async def _record_edits(self, machine: Machine, steps: list[str]) -> None:
         """Record the edits, if there are any, and the patch. ``steps``: the places at which the original has steps.
 
         Raises Refused, PatchRefused, BadValue, UsageError.
@@ -284,38 +286,34 @@ class ForkLog:
             order, to="" if patch else order.to, given={} if "given" in patch else order.given
         )
         if any((edited.input, edited.set, edited.state, edited.given, edited.to)):
-            edits = await self._edits(machine, edited)
-            more = await self._more_steps(edits) if machine.style.has_code else []
-            self._record(machine, machine.decide(msgspec.structs.replace(edits, steps=steps, more=more), self._env()))
+            edits = await self._edit_command(machine, edited)
+            more = await steps_ahead(self._service, self._row, edits) if machine.style.has_code else []
+            with hint_at_code(self._service, more):
+                events = machine.decide(msgspec.structs.replace(edits, steps=steps, more=more), self._make_env())
+            check_results(self._service, machine, order)
+            self._record_events(machine, events)
         if patch:
             row = msgspec.structs.replace(self._row, id=self._id, version=machine.state.version)
             command = patch_command(patch, order, self._by)
-            self._record(machine, await decide_patch(self._service, row, machine, self._events, command))
+            self._record_events(machine, await decide_fork_patch(self._service, row, machine, self._events, command))
 
-    async def _edits(self, machine: Machine, order: ForkOrder) -> c.EditRun:
-        version = await self._version(order.to) if order.to else ""
-        rules = self._rules(machine, version)
-        changed = await self._arguments(machine, order, rules)
+    async def _edit_command(self, machine: Machine, order: ForkOrder) -> c.EditRun:
+        version = await self._resolve_version(order.to) if order.to else ""
+        rules = self._input_rules(machine, version)
+        changed = await self._changed_arguments(machine, order, rules)
         if rules.has_facts:
             changed |= order.given
         return c.EditRun(
             input=await self._edited_input(machine, changed, rules) if changed else e.ABSENT,
-            results=await self._kept(order.set, "a result has"),
-            state=await self._kept(order.state, "the state has"),
-            given=await self._kept(changed if rules.has_facts else order.given, "a fact has"),
+            results=await self._keep_all(order.set, "a result has"),
+            state=await self._keep_all(order.state, "the state has"),
+            given=await self._keep_all(changed if rules.has_facts else order.given, "a fact has"),
             version=version,
             ahead=order.before,
             by=self._by,
         )
 
-    async def _more_steps(self, edits: c.EditRun) -> list[str] | None:
-        """Return the names of steps to which only the fork may come, because it goes another way; None for any."""
-        if edits.version:
-            return None
-        is_same = self._row.status == "completed" and not bytes(edits.input) and len(edits.results) < 2
-        return [] if is_same else await offered_steps(self._service)
-
-    async def _version(self, name: str) -> str:
+    async def _resolve_version(self, name: str) -> str:
         """Return the version of the code with this name or tag. Raises Refused if no host has it."""
         version = await named_version(PatchService(self._service), self._row, name)
         if not await is_offered(self._service, self._row.workflow, version):
@@ -323,15 +321,15 @@ class ForkLog:
             raise fork.bad_edit([f"no host has {self._row.workflow} in version {version[:60]}"], hint=hint)
         return version
 
-    def _rules(self, machine: Machine, version: str) -> InputRules:
+    def _input_rules(self, machine: Machine, version: str) -> InputRules:
         code = self._service.known_code
         program = code.program(self._row.workflow, version or machine.state.version) if code is not None else None
         return input_rules(machine, program)
 
-    async def _arguments(self, machine: Machine, order: ForkOrder, rules: InputRules) -> dict[str, Any]:
+    async def _changed_arguments(self, machine: Machine, order: ForkOrder, rules: InputRules) -> dict[str, Any]:
         """Return the arguments that change, with typed words read. Raises BadValue if no host takes one of them."""
         if machine.style.has_code and rules.check is None:
-            await check_offered_input(self._service, self._row.workflow, order.input)
+            await check_offered_input(self._service, self._row.workflow, order.input, order.words)
         words = {name for name in order.words if isinstance(order.input.get(name), str)}
         return {name: rules.read(name, each) if name in words else each for name, each in order.input.items()}
 
@@ -343,12 +341,12 @@ class ForkLog:
         whole = {**(there or {}), **changed}
         if rules.check is not None:
             rules.check(whole)
-        return await self._keep(values.encode(whole, what="the input has"))
+        return await self._keep_value(values.encode(whole, what="the input has"))
 
-    async def _kept(self, given: Mapping[str, Any], what: str) -> dict[str, Raw]:
-        return {name: await self._keep(values.encode(value, what=what)) for name, value in given.items()}
+    async def _keep_all(self, given: Mapping[str, Any], what: str) -> dict[str, Raw]:
+        return {name: await self._keep_value(values.encode(value, what=what)) for name, value in given.items()}
 
-    async def _keep(self, raw: bytes) -> Raw:
+    async def _keep_value(self, raw: bytes) -> Raw:
         if not self._is_dry:
             return Raw(await self._service.values.keep(raw))
         sealed = values.seal_inline(raw)
@@ -359,13 +357,13 @@ class ForkLog:
 
     # --- what is written --------------------------------------------------------------------------------------------
 
-    def _record(self, machine: Machine, events: Sequence[e.AnyEvent]) -> None:
+    def _record_events(self, machine: Machine, events: Sequence[e.AnyEvent]) -> None:
         for event in events:
             machine.evolve(event, at=self._now)
             self._events.append(StoredEvent(Seq(machine.state.seq), self._now, e.encode(event)))
             self._note_start(machine, event)
 
-    def _env(self) -> Env:
+    def _make_env(self) -> Env:
         return Env(now=self._now, check=check_schema)
 
     async def _kept_blobs(self) -> list[str]:
@@ -398,7 +396,7 @@ class ForkLog:
             )
         return list(found)
 
-    def _attributes(self, machine: Machine) -> dict[str, Any]:
+    def _fork_attributes(self, machine: Machine) -> dict[str, Any]:
         state = machine.state
         marks: dict[str, Any] = {FORKED_FROM: self._row.uid}
         if state.asks:
@@ -414,7 +412,7 @@ def _with_budget(stored: Sequence[StoredEvent], point: int) -> int:
     return point + 1 if is_next else point
 
 
-def _point(order: ForkOrder, trail: LogTrail, stored: Sequence[StoredEvent]) -> int:
+def _find_fork_point(order: ForkOrder, trail: LogTrail, stored: Sequence[StoredEvent]) -> int:
     """Return the number of the last event that the fork shares. Raises NotFound, Refused."""
     if order.before:
         point = trail.before(order.before, order.visit)
@@ -434,7 +432,7 @@ def _point(order: ForkOrder, trail: LogTrail, stored: Sequence[StoredEvent]) -> 
     return point
 
 
-def _in_parts(results: Sequence[e.KnownResult]) -> list[list[e.KnownResult]]:
+def _split_results(results: Sequence[e.KnownResult]) -> list[list[e.KnownResult]]:
     """Split results so that no event is too large."""
     parts: list[list[e.KnownResult]] = []
     size = 0

@@ -75,7 +75,7 @@ def check_order(order: ForkOrder) -> None:
     if order.visit is not None and not (order.before or order.after):
         raise UsageError("--visit counts the visits of a place: name it with --before or --after.")
     if order.effects not in EFFECTS:
-        raise UsageError(f"{order.effects!r} is none of {', '.join(EFFECTS)}.")
+        raise UsageError(f"{order.effects[:60]!r} is none of {', '.join(EFFECTS)}.")
 
 
 def changes_of(order: ForkOrder) -> dict[str, Any]:

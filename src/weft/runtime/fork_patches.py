@@ -57,7 +57,7 @@ def patch_of(order: ForkOrder, row: RunRow, machine: Machine) -> dict[str, Any]:
     return {} if make is None else make(order, machine)
 
 
-async def decide_patch(
+async def decide_fork_patch(
     service: RunService, row: RunRow, machine: Machine, log: Sequence[StoredEvent], command: c.PatchRun
 ) -> Sequence[e.AnyEvent]:
     """Return the event that patches a fork with this log. ``row`` names the original, and the fork's id and version.

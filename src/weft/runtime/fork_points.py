@@ -13,6 +13,7 @@ from msgspec import Raw
 from weft.core import events as e
 from weft.core import values
 from weft.core.machine import Machine
+from weft.core.plurals import pluralize
 from weft.core.run.places import is_at
 from weft.errors import NotFound, Refused
 from weft.ports.store import StoredEvent
@@ -58,18 +59,18 @@ class LogTrail:
                     f"{run_id} cannot be forked: event {one.seq} cannot be read: {text_of(error)}.",
                     code="fork.unreadable",
                 ) from error
-            self._note(one.seq, event)
+            self._note_event(one.seq, event)
 
-    def _note(self, seq: int, event: e.AnyEvent) -> None:
+    def _note_event(self, seq: int, event: e.AnyEvent) -> None:
         place = self._machine.style.locate(seq)
         if isinstance(event, e.UndoScheduled):
             self._undos[seq] = event.of
             if self._machine.state.tasks[seq].dropped:
                 self._reversed.add(seq)
         elif place or isinstance(event, e.StepStarted):
-            self._begin(seq, place or getattr(event, "step", ""))
+            self._begin_visit(seq, place or getattr(event, "step", ""))
         for number in _ended_by(event):
-            self._end(number, seq, event)
+            self._end_visit(number, seq, event)
         match event:
             case e.ChildEnded():
                 self.child_ends[event.child] = event
@@ -80,7 +81,7 @@ class LogTrail:
             case e.RunFailedEvent() | e.FailureRaised(taker=""):
                 self.ending = self.ending or seq
 
-    def _begin(self, seq: int, place: str) -> None:
+    def _begin_visit(self, seq: int, place: str) -> None:
         visit = self.visits[seq] = Visit(place, seq)
         state = self._machine.state
         task = state.tasks.get(seq)
@@ -90,7 +91,7 @@ class LogTrail:
         elif not any(seq in table for table in (state.timers, state.waits, state.asks, state.children)):
             visit.ended = seq
 
-    def _end(self, number: int, seq: int, event: e.AnyEvent) -> None:
+    def _end_visit(self, number: int, seq: int, event: e.AnyEvent) -> None:
         undone = self._undos.get(number)
         if undone is not None:
             if isinstance(event, e.TaskSucceeded) and undone in self.visits:
@@ -123,7 +124,7 @@ class LogTrail:
             )
         if number is not None and not 1 <= number <= len(found):
             raise NotFound(
-                f"{self.run_id} came to {place!r} {len(found)} times, so there is no visit {number}.",
+                f"{self.run_id} came to {place[:60]!r} {pluralize(len(found), 'time')}, so there is no visit {number}.",
                 code="fork.no_place",
             )
         return found[-1 if number is None else number - 1]
@@ -136,7 +137,7 @@ class LogTrail:
         """Return the event that ended a visit of a place. Raises Refused if it has not ended."""
         visit = self.at(place, number)
         if not visit.ended:
-            raise Refused(f"{self.run_id} has not come past {place!r} yet.", code="fork.no_place")
+            raise Refused(f"{self.run_id} has not come past {place[:60]!r} yet.", code="fork.no_place")
         return visit.ended
 
     def before_failure(self) -> int:

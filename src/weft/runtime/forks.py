@@ -54,7 +54,7 @@ class ForkService:
         uid = RunUid(service.ids.new() if key is None else _uid_of(row.uid, key))
         known = await service.store.directory.row(uid)
         if known is not None:
-            return await self._found(known, row)
+            return await self._existing_fork(known, row)
         new_id = check_own_id(order.id) if order.id is not None else check_run_id(f"{row.id}~{uid[-6:]}")
         if await service.store.directory.find(RunId(new_id)) is not None:
             raise _id_taken(new_id)
@@ -68,10 +68,10 @@ class ForkService:
             known = await service.store.directory.row(uid)
             if known is None:
                 raise _id_taken(new_id)
-            return await self._found(known, row)
+            return await self._existing_fork(known, row)
         return Forked(id=new_id, original=row.id, seq=point, status=append.status or "running")
 
-    async def _found(self, known: RunRow, original: RunRow) -> Forked:
+    async def _existing_fork(self, known: RunRow, original: RunRow) -> Forked:
         started = await self._service.reader.started_with(known)
         seq = started.forked_from.seq if isinstance(started, e.RunStarted) and started.forked_from is not None else 0
         return Forked(id=known.id, original=original.id, seq=seq, status=known.status)

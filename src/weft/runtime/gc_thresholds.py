@@ -11,7 +11,7 @@ import gc
 from collections.abc import Callable
 
 _DEFAULTS = ((700, 10, 10), (2000, 10, 10), (2000, 10, 0))
-_RAISED = (20_000, 10, 10)
+_RAISED = (5_000, 5, 80)
 
 
 def raise_gc_thresholds() -> Callable[[], None]:

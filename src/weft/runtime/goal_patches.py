@@ -51,11 +51,11 @@ async def prepare_goal_patch(parts: PatchParts, row: RunRow, patch: bytes) -> Pr
         given=form.given,
         add=form.goals.add,
         remove=form.goals.remove,
-        steps=_loaded(parts, form.steps),
+        steps=_load_definitions(parts, form.steps),
         catalogue=form.catalogue,
         replan=form.replan,
         ends=form.ends,
-        registered=await _registered(parts) if form.catalogue == "now" else [],
+        registered=await _registered_steps(parts) if form.catalogue == "now" else [],
     )
     return PreparedPatch(base=row.version, version=row.version, reason=form.reason, prepared=Raw(_encode(request)))
 
@@ -65,7 +65,7 @@ async def prepare_goal_undo(_: PatchParts, row: RunRow, _state: State, _rev: int
     return PreparedPatch(base=row.version, version=row.version)
 
 
-def with_end(prepared: PreparedPatch) -> PreparedPatch:
+def let_undo_end_run(prepared: PreparedPatch) -> PreparedPatch:
     """Let the undo of a patch complete the run."""
     return msgspec.structs.replace(prepared, prepared=Raw(_encode(GoalRequest(ends=True))))
 
@@ -88,7 +88,7 @@ def _bad_patch(message: str, path: str = "") -> BadPatch:
     )
 
 
-def _loaded(parts: PatchParts, steps: dict[str, Any]) -> dict[str, StepDef]:
+def _load_definitions(parts: PatchParts, steps: dict[str, Any]) -> dict[str, StepDef]:
     """Return the definitions in a patch. Raises BadStep with all findings."""
     if not steps:
         return {}
@@ -97,7 +97,7 @@ def _loaded(parts: PatchParts, steps: dict[str, Any]) -> dict[str, StepDef]:
     return {step.id: step for step in load_steps({"steps": steps}, GOAL_LANGUAGES, parts.catalogue).steps}
 
 
-async def _registered(parts: PatchParts) -> list[StepDef]:
+async def _registered_steps(parts: PatchParts) -> list[StepDef]:
     """Return the steps that are registered now, as the host in this process knows them, or else as the store does."""
     if parts.catalogue is not None:
         return list(parts.catalogue.planned())

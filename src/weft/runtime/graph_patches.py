@@ -18,7 +18,7 @@ from weft.errors import BadPatch, NotFound
 from weft.ports.definitions import Definition
 from weft.ports.store import RunRow
 from weft.runtime.catalogue_log import StoredCatalogue
-from weft.runtime.offered_work import not_hosted
+from weft.runtime.offered_work import refused_work
 from weft.runtime.patch_limits import PatchLimits
 from weft.runtime.patch_parts import PatchParts, PreparedPatch, wrong_form
 from weft.runtime.programs import StoredGraph, graph_definition, read_graph
@@ -28,47 +28,47 @@ from weft.runtime.version_refs import VersionRef
 async def prepare_graph_patch(parts: PatchParts, row: RunRow, patch: bytes) -> PreparedPatch:
     """Make the version that a patch leads to. Raises BadPatch, BadGraph, NotFound, LimitExceeded. Writes nothing."""
     form = read_graph_patch(patch, parts.limits)
-    old = read_graph(await _definition(parts, row, row.version))
+    old = read_graph(await _load_definition(parts, row, row.version))
     if form.to:
-        version = await _tagged(parts, row, form.to)
-        new = read_graph(await _definition(parts, row, version))
+        version = await _resolve_tag(parts, row, form.to)
+        new = read_graph(await _load_definition(parts, row, version))
         return PreparedPatch(
             base=form.base or row.version,
             version=version,
             reason=form.reason,
-            prepared=await _report_missing_work(parts, new.graph, old.graph),
-            changes=_changes(old, new),
+            prepared=await _report_refused_work(parts, new.graph, old.graph),
+            changes=_describe_changes(old, new),
         )
     source = new_source(form, old.source, parts.limits)
     parts.limits.check_agents(old.source, source)
-    stored = _compiled(parts, row, source, [] if form.ops is UNSET else form.ops)
+    stored = _compile_document(parts, row, source, [] if form.ops is UNSET else form.ops)
     definition = graph_definition(stored, now=parts.clock.now_ms(), origin="run")
     return PreparedPatch(
         base=form.base or row.version,
         version=definition.version,
         reason=form.reason,
-        prepared=await _report_missing_work(parts, stored.graph, old.graph),
-        changes=_changes(old, stored),
+        prepared=await _report_refused_work(parts, stored.graph, old.graph),
+        changes=_describe_changes(old, stored),
         definition=definition,
         graph=stored.graph,
     )
 
 
-async def _report_missing_work(parts: PatchParts, new: GraphModel, old: GraphModel) -> Raw:
-    """Return what the new version lacks, for the judgement."""
+async def _report_refused_work(parts: PatchParts, new: GraphModel, old: GraphModel) -> Raw:
+    """Return what no host has or takes of the new version, for the judgement."""
     stored = StoredCatalogue(parts.definitions, parts.clock)
-    missing = await not_hosted(new, old, parts.catalogue, parts.hosts, stored)
-    return Raw(msgspec.json.encode(GraphReport(missing))) if missing else ABSENT
+    refused = await refused_work(new, old, parts.catalogue, parts.hosts, stored)
+    return Raw(msgspec.json.encode(GraphReport(refused))) if refused else ABSENT
 
 
 async def prepare_graph_undo(parts: PatchParts, row: RunRow, state: State, rev: int) -> PreparedPatch:
     """Return the version before a patch."""
     version = state.revisions[rev - 1].base
-    old, new = [read_graph(await _definition(parts, row, one)) for one in (row.version, version)]
-    return PreparedPatch(base=row.version, version=version, changes=_changes(old, new))
+    old, new = [read_graph(await _load_definition(parts, row, one)) for one in (row.version, version)]
+    return PreparedPatch(base=row.version, version=version, changes=_describe_changes(old, new))
 
 
-def _changes(old: StoredGraph, new: StoredGraph) -> list[str]:
+def _describe_changes(old: StoredGraph, new: StoredGraph) -> list[str]:
     return describe_changes(old.graph, new.graph, (old.source, new.source))
 
 
@@ -115,7 +115,7 @@ def new_source(form: GraphPatch, source: dict[str, Any], limits: PatchLimits) ->
     return changed
 
 
-def _compiled(parts: PatchParts, row: RunRow, source: dict[str, Any], ops: list[Any]) -> StoredGraph:
+def _compile_document(parts: PatchParts, row: RunRow, source: dict[str, Any], ops: list[Any]) -> StoredGraph:
     loaded = parts.compiled.load(source, parts.document_context())
     if loaded.graph.name != row.workflow:
         text = f"the name of a workflow cannot change: {row.workflow} would become {loaded.graph.name}."
@@ -123,14 +123,14 @@ def _compiled(parts: PatchParts, row: RunRow, source: dict[str, Any], ops: list[
     return StoredGraph(loaded.source, loaded.graph, base=row.version, ops=ops)
 
 
-async def _definition(parts: PatchParts, row: RunRow, version: str) -> Definition:
+async def _load_definition(parts: PatchParts, row: RunRow, version: str) -> Definition:
     found = await parts.definitions.get(row.workflow, version)
     if found is None:
         raise NotFound(f"{row.workflow} has no version {version}.")
     return found
 
 
-async def _tagged(parts: PatchParts, row: RunRow, name: str) -> str:
+async def _resolve_tag(parts: PatchParts, row: RunRow, name: str) -> str:
     if await parts.definitions.get(row.workflow, name) is not None and await parts.sees_version(row.workflow, name):
         return name
     return await parts.tags.version(VersionRef(row.workflow, tag=name))

@@ -49,7 +49,7 @@ class HeldModels:
         if until is None:
             return None
         if until <= self._clock.now_ms():
-            self._forget(queue)
+            self._forget_hold(queue)
             return None
         return Millis(until + crc32(key.encode()) % SPREAD_MS)
 
@@ -68,7 +68,7 @@ class HeldModels:
         until = Millis(now + wait_ms)
         if until <= self._until.get(MODEL_QUEUE + model, Millis(0)):
             return
-        self._learn(model, until)
+        self._note_hold(model, until)
         await self._memos.put(Memo(key=_KEY + model, output=b"%d" % until, run=RunId(""), at=now, until=until))
 
     async def refresh(self) -> None:
@@ -77,12 +77,12 @@ class HeldModels:
         for model in self._names():
             until = await held_until(self._memos, model, now)
             if until is not None:
-                self._learn(model, max(until, self._until.get(MODEL_QUEUE + model, Millis(0))))
+                self._note_hold(model, max(until, self._until.get(MODEL_QUEUE + model, Millis(0))))
 
-    def _learn(self, model: str, until: Millis) -> None:
+    def _note_hold(self, model: str, until: Millis) -> None:
         self._until[MODEL_QUEUE + model] = until
         self.any = True
 
-    def _forget(self, queue: str) -> None:
+    def _forget_hold(self, queue: str) -> None:
         self._until.pop(queue, None)
         self.any = bool(self._until)

@@ -105,22 +105,22 @@ class HookTable:
                 continue
             if hook.where is not None:
                 bindings = bindings or msgspec.json.decode(encode_hook_event(event))
-                if not self._holds(hook, hook.where, bindings):
+                if not self._filter_matches(hook, hook.where, bindings):
                     continue
             yield hook
 
-    def _holds(self, hook: Hook, where: Condition, bindings: dict[str, Any]) -> bool:
+    def _filter_matches(self, hook: Hook, where: Condition, bindings: dict[str, Any]) -> bool:
         """Evaluate a filter. A filter that reads something missing does not hold, and neither does one that fails."""
         try:
             return where.evaluate(bindings).value
         except EvaluationFailed as error:
-            if not _is_missing(bindings, error.path) and hook.name not in self._warned:
+            if not _is_path_missing(bindings, error.path) and hook.name not in self._warned:
                 self._warned.add(hook.name)
                 log.warning("weft: the hook %s is not told of an event of %s: %s", hook.name, bindings["run_id"], error)
             return False
 
 
-def _is_missing(value: Any, path: str) -> bool:
+def _is_path_missing(value: Any, path: str) -> bool:
     """Return whether there is no value at a path, such as ``attributes.region``."""
     for name in path.split(".") if path else ():
         if not isinstance(value, dict) or name not in value:

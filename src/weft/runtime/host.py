@@ -33,7 +33,7 @@ from weft.runtime.lanes import Lanes
 from weft.runtime.library import Library
 from weft.runtime.limit_windows import LimitWindows
 from weft.runtime.local import LocalRuns, LocalWork
-from weft.runtime.loop_share import NewChildren, Turns
+from weft.runtime.loop_share import Callers, NewChildren, Turns
 from weft.runtime.memo_lookup import MemoLookup
 from weft.runtime.ownership.admission import RunAdmission
 from weft.runtime.ownership.begin import RunStarter
@@ -81,11 +81,10 @@ class Host:
         """``service`` can reach the runs of this host from now on."""
         self.store = given.store
         self.clock = StoreClock(given.clock, given.store)
-        self.ids = given.ids
+        self.ids, self.id = given.ids, HostId(given.ids.new())
         settings = self.settings = given.settings
         self.catalogue = catalogue
         self._executor = given.executor
-        self.id = HostId(given.ids.new())
         self.runs = RunTable(given.store.directory, given.settings.resident_max, self._on_removed)
         self.status = HostStatus(given.on_failure)
         throttled = self.throttled_log = ThrottledLog()
@@ -105,7 +104,7 @@ class Host:
         self.policy = CurrentPolicy(given.store.policies, catalogue.policy())
         self.task_policy = TaskPolicy(self.policy, given.store.directory)
         self.timers = Timers(self.clock, self._on_due, look_seconds=given.settings.look_seconds)
-        self.worker = self._worker(given)
+        self.worker = self._build_worker(given)
         self.built_in = BuiltIn(
             catalogue,
             self.clock,
@@ -113,8 +112,9 @@ class Host:
             given.store,
             ToolStores(given.store.log, given.store.definitions, self.clock, given.settings.tools),
         )
+        self.turns, self.callers = Turns(self.clock, self.background), Callers(self.clock)
         self.steps = self._step_keeper()
-        self.library = self._library()
+        self.library = self._build_library()
         self.memos = MemoLookup(given.store.memos, self.values, self.clock, self.background, self.runs.is_current)
         self.wakeups = Wakeups()
         self.heartbeat = Heartbeat(
@@ -127,28 +127,26 @@ class Host:
             self.runs, given.store.directory, self.background, self.retry_until_available, given.settings
         )
         self.trees.permits, self.trees.is_agent = self.task_policy.check_child, catalogue.is_agent
-        self.turns = Turns(self.clock, self.background)
         self.new_children = self._new_children()
         self._new_machine = Machines(catalogue.program).new
-        self._about = given.about
-        self._service = service
+        self._about, self._service = given.about, service
         self.commits = CommitFeed(self.lanes.hot)
-        self.delivery = self._delivery()
-        self.loader = self._loader()
-        self.reloader = self._reloader()
-        self.claims = self._claims()
-        self.effects = self._dispatcher()
-        self.releaser = self._releaser()
+        self.delivery = self._build_delivery()
+        self.loader = self._build_loader()
+        self.reloader = self._build_reloader()
+        self.claims = self._build_claims()
+        self.effects = self._build_dispatcher()
+        self.releaser = self._build_releaser()
         self.mail_duty = self._mail_duty()
-        self.duties = self._scheduler()
-        self.fetcher = self._fetcher()
+        self.duties = self._build_scheduler()
+        self.fetcher = self._build_fetcher()
         self.ports = self._run_ports()
         if self.lanes.hot is not None:
             self.lanes.hot.on_lost = self.reloader.on_lost
         self.starter = RunStarter(self.runs, self.ports, self._new_machine)
-        self._connect(service)
+        self._connect_service(service)
 
-    def _connect(self, service: RunService) -> None:
+    def _connect_service(self, service: RunService) -> None:
         """Let the service use the runs and the work of this host."""
         service.status, service.commits = self.status, self.commits
         service.local, service.work = self._local_runs(), self._local_work()
@@ -160,13 +158,14 @@ class Host:
             self.id,
             self.runs,
             catalogue=self.catalogue,
-            publish=self.library.publish,
+            publish=self.library.publish_definitions,
             status=self.status,
             starter=self.starter,
             delivery=self.delivery,
             claims=self.claims,
             background=self.background,
             in_thread=self._executor.in_thread,
+            callers=self.callers,
         )
 
     def _local_work(self) -> LocalWork:
@@ -185,7 +184,7 @@ class Host:
             stream_counts=self.worker_streams.counts,
         )
 
-    def _worker(self, given: Surroundings) -> StepWorker:
+    def _build_worker(self, given: Surroundings) -> StepWorker:
         worker = StepWorker(
             self.catalogue,
             given.executor,
@@ -200,7 +199,7 @@ class Host:
         )
         worker.failed = self.status.fail
         worker.wrap_body = given.wrap_body
-        worker.begin_trace = given.begin_trace
+        worker.traces = given.traces
         worker.policy = self.task_policy
         return worker
 
@@ -211,7 +210,7 @@ class Host:
         retry = self.retry_until_available
         return StepLogWriter(self.store.step_logs, self.id, self.clock, self.background, retry, limits=limits)
 
-    def _library(self) -> Library:
+    def _build_library(self) -> Library:
         return Library(
             self.catalogue,
             self.store.definitions,
@@ -248,7 +247,7 @@ class Host:
             self.store, self.id, self.shared.limits, self.clock, values=self.values, retry=self.retry_until_available
         )
 
-    def _loader(self) -> Loader:
+    def _build_loader(self) -> Loader:
         return Loader(
             self.store,
             self.id,
@@ -270,7 +269,7 @@ class Host:
             on_loaded=lambda: self.mail_duty.on_loaded(),  # noqa: PLW0108 - it is built later
         )
 
-    def _reloader(self) -> Reloader:
+    def _build_reloader(self) -> Reloader:
         return Reloader(
             self.store,
             self.id,
@@ -290,7 +289,7 @@ class Host:
             trouble=self.committer.trouble,
         )
 
-    def _claims(self) -> Claims:
+    def _build_claims(self) -> Claims:
         return Claims(
             self.store,
             self.id,
@@ -307,7 +306,7 @@ class Host:
             reload=self.reloader.reload,
         )
 
-    def _dispatcher(self) -> Dispatcher:
+    def _build_dispatcher(self) -> Dispatcher:
         return Dispatcher(
             self.runs,
             catalogue=self.catalogue,
@@ -325,7 +324,7 @@ class Host:
             policy=self.task_policy,
         )
 
-    def _releaser(self) -> Releaser:
+    def _build_releaser(self) -> Releaser:
         return Releaser(
             self.runs,
             self.store.log,
@@ -361,12 +360,12 @@ class Host:
             self.status,
             self.background,
             self.wakeups,
-            turns=self.turns,
+            turns=Turns(self.clock, self.background, self.callers.pause),
             uncommitted=self.lanes.waiting,
             load=lambda uid: self.loader.load(uid),  # noqa: PLW0108 - it is built later
         )
 
-    def _delivery(self) -> CommandDelivery:
+    def _build_delivery(self) -> CommandDelivery:
         return CommandDelivery(
             self.runs,
             self.store.log,
@@ -380,7 +379,7 @@ class Host:
         )
 
     def _step_keeper(self) -> StepKeeper:
-        stored = StoredCatalogue(self.store.definitions, self.clock, self._executor.in_thread)
+        stored = StoredCatalogue(self.store.definitions, self.clock, self._executor.in_thread, self.callers.give_way)
         return StepKeeper(
             self.catalogue,
             stored,
@@ -390,7 +389,7 @@ class Host:
             retry=self.retry_until_available,
         )
 
-    def _scheduler(self) -> Scheduler:
+    def _build_scheduler(self) -> Scheduler:
         release = ReleaseDuty(
             self.runs,
             self.releaser,
@@ -421,18 +420,18 @@ class Host:
             duties(parts, self.settings),
             self.wakeups,
             look=self.mail_duty.look,
-            pause=self._pause,
+            pause=self._seconds_to_next_round,
             monotonic=self.clock.monotonic,
             throttled_log=self.throttled_log,
             failed=self.status.fail,
         )
 
-    def _pause(self) -> float:
+    def _seconds_to_next_round(self) -> float:
         """Return the seconds until the next round of duties: the next poll, or when a run or a key of a rate is due."""
         times = (self.claims.wake_at, self.shared.turn_at)
         return seconds_until(times, self.clock.now_ms(), self.settings.poll_seconds)
 
-    def _fetcher(self) -> Fetcher:
+    def _build_fetcher(self) -> Fetcher:
         return Fetcher(
             self.values,
             self._executor,
@@ -456,6 +455,7 @@ class Host:
             values=self.values,
             opened=self.opened,
             program=self.catalogue.program,
+            planned_step=self.catalogue.planned_step,
             hooks=self.catalogue.hooks(),
             hot=self.lanes.hot,
             read_event=partial(read_event, self.store.log, self.retry_until_available),
@@ -478,7 +478,7 @@ class Host:
             adopt=self.new_children.adopt,
             publish=self.commits.publish,
             answered=self.worker.answered,
-            emit=self.streams.emit,
+            emit=self.streams.emit_if_room,
             on_refused=self.reloader.on_refused,
             on_unknown=self.reloader.on_unknown,
             set_aside=self.faults.set_aside,
@@ -490,7 +490,7 @@ class Host:
     def _on_report(self, flight: Flight, report: Report) -> None:
         """Deliver the report of a step. The run of a lone step continues at once; others share their commits."""
         flights = self.worker.flights
-        if flight.running is not None and len(flights) == 1 and len(flights.get(flight.uid, ())) == 1:
+        if len(flights) == 1 and flight.running is not None and len(flights.get(flight.uid, ())) == 1:
             self.queue.at_once(flight.running, self.effects.on_report, flight, report)
         else:
             self.effects.on_report(flight, report)
@@ -537,7 +537,7 @@ class Host:
                 retry=self.retry_until_available,
             )
         self.lanes.start()
-        await self.library.publish()
+        await self.library.publish_definitions()
         await self.steps.start()
         own, now = self.catalogue.own_steps(), self.clock.now_ms()
         await self.retry_until_available(partial(publish_steps, self.store.definitions, own, now))
@@ -559,10 +559,10 @@ class Host:
         if not self.status.running:
             return
         self.status.closing = True
+        await self.shared.stop_taking(self.settings.drain_seconds)
         self.worker.closed = True
         await self.duties.stop()
-        left = await self.worker.drain(self.settings.drain_seconds)
-        if left:
+        if left := await self.worker.drain(self.settings.drain_seconds):
             log.warning(
                 "weft: %d steps were still running after the drain timeout; the next host will retry them", left
             )
@@ -573,14 +573,14 @@ class Host:
             await self.step_logs.drain(self.settings.drain_seconds)
         await self.releaser.release(list(self.runs.actors.values()))
         await self.kill()
+        await self.shared.remove_unwanted()
         await self.store.hosts.leave(self.id)
 
     async def settle(self) -> None:
         """Wait until all decisions are committed and places given back, at most for the drain timeout."""
-        loop = asyncio.get_running_loop()
-        ends = loop.time() + self.settings.drain_seconds
+        ends = self.clock.monotonic() + self.settings.drain_seconds
         while self.status.failure is None and (self.runs.has_work() or self.shared.has_rows_to_remove()):
-            if loop.time() > ends:
+            if self.clock.monotonic() > ends:
                 log.warning("weft: not everything could be committed in time; the next host will decide it again")
                 return
             await asyncio.sleep(0.001)

@@ -5,15 +5,21 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from weft.core.ids import INTERNAL_WORKFLOWS
 from weft.steps.node_types import node_types
+from weft.steps.step_arguments import StepArguments
 
 
 def describe_process(
-    programs: Sequence[tuple[str, str]], queues: Sequence[str], style_of: Callable[[str], str], steps: Sequence[str]
+    programs: Sequence[tuple[str, str]],
+    queues: Sequence[str],
+    style_of: Callable[[str], str],
+    steps: Mapping[str, StepArguments],
 ) -> dict[str, Any]:
     """Describe this process: where it runs, since when, and which programs and queues it serves.
 
@@ -31,6 +37,6 @@ def describe_process(
         "versions": versions,
         "styles": {name: style for name in versions if (style := style_of(name))},
         "queues": sorted(queues),
-        "steps": sorted(steps),
+        "steps": {name: msgspec.to_builtins(steps[name]) for name in sorted(steps)},
         "types": sorted(node_types()),
     }

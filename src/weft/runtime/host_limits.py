@@ -31,14 +31,14 @@ class HostLimits:
         """Declare the limits of this host if they have changed here, and read those of all hosts."""
         own = {name: one.limit for name, one in self._own.items()}
         if own != self._published:
-            await self._publish(own)
+            await self._publish_limits(own)
             self._published = own
         self._stored = stored = await self._store.declared()
         self.any = bool(stored)
         self.paced = any(limit.rate is not None for limit in stored.values())
         self.for_runs = any(name.startswith(WORKFLOW_LIMIT) for name in stored)
 
-    async def _publish(self, own: Mapping[str, KeyLimit]) -> None:
+    async def _publish_limits(self, own: Mapping[str, KeyLimit]) -> None:
         """Declare what differs in the store. A step or workflow of this host that lost its limit is unlimited."""
         stored = await self._store.declared()
         mine = {f"{STEP_LIMIT}{step}" for step in (*self._catalogue.steps(), *self._built_in())}
@@ -50,13 +50,13 @@ class HostLimits:
 
     def of_step(self, step: str) -> DeclaredLimit | None:
         """Return the limit of a step."""
-        return self._find(STEP_LIMIT + step) if self.any else None
+        return self._find_limit(STEP_LIMIT + step) if self.any else None
 
     def of_workflow(self, workflow: str) -> DeclaredLimit | None:
         """Return the limit of a workflow."""
-        return self._find(WORKFLOW_LIMIT + workflow) if self.any else None
+        return self._find_limit(WORKFLOW_LIMIT + workflow) if self.any else None
 
-    def _find(self, name: str) -> DeclaredLimit | None:
+    def _find_limit(self, name: str) -> DeclaredLimit | None:
         own = self._own.get(name)
         if own is not None:
             return own

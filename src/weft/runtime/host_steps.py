@@ -29,17 +29,17 @@ _decoder: msgspec.json.Decoder[list[StepDef]] = msgspec.json.Decoder(list[StepDe
 
 def steps_version(steps: Sequence[StepDef]) -> str:
     """Return the version of the steps of a host. Empty if it has none."""
-    return values.digest(_body(steps)) if steps else ""
+    return values.digest(_encode_steps(steps)) if steps else ""
 
 
-def _body(steps: Sequence[StepDef]) -> bytes:
+def _encode_steps(steps: Sequence[StepDef]) -> bytes:
     return _encode(sorted(steps, key=lambda step: step.id))
 
 
 async def publish_steps(definitions: Definitions, steps: Sequence[StepDef], now: Millis) -> None:
     """Store the steps of a host, unless it has none."""
     if steps:
-        version, body = steps_version(steps), _body(steps)
+        version, body = steps_version(steps), _encode_steps(steps)
         await definitions.put(Definition(name=HOST_STEPS, version=version, style=STYLE, body=body, created_at=now))
 
 
@@ -67,7 +67,7 @@ async def steps_of_hosts(definitions: Definitions, hosts: Hosts | None) -> dict[
     if not living:
         return None
     found: dict[str, StepDef] = {}
-    for version in sorted({str(host.about["steps"]) for host in living if host.about.get("steps")}):
+    for version in sorted({str(host.about["planned_steps"]) for host in living if host.about.get("planned_steps")}):
         for step in await _read_host_steps(definitions, version):
             if found.setdefault(step.id, step) != step:
                 raise Refused(

@@ -10,7 +10,7 @@ import msgspec
 from weft.core.unstorable import is_storable_text
 from weft.errors import BadValue, WeftError
 from weft.ports.tasks import KeyLimit
-from weft.steps.failures import text_of
+from weft.steps.failures import error_phrase
 
 KEY_MAX = 200
 """How many characters a key may have."""
@@ -26,7 +26,7 @@ class DeclaredLimit(msgspec.Struct, frozen=True):
     """The function that finds the key, if the key is code of this process."""
 
 
-def key_of(what: str, declared: DeclaredLimit, given: bytes) -> str:
+def limit_key(what: str, declared: DeclaredLimit, given: bytes) -> str:
     """Return the key under which an input counts. Raises BadValue if the key is neither a text nor an integer."""
     limit = declared.limit
     if not limit.key and not limit.by_code:
@@ -38,7 +38,7 @@ def key_of(what: str, declared: DeclaredLimit, given: bytes) -> str:
         )
     values = {**limit.defaults, **msgspec.json.decode(given)}
     try:
-        found = declared.find_key(values) if declared.find_key is not None else _evaluate(limit.key, values)
+        found = declared.find_key(values) if declared.find_key is not None else _evaluate_key(limit.key, values)
         return _as_text(what, found)
     except BadValue:
         raise
@@ -46,7 +46,7 @@ def key_of(what: str, declared: DeclaredLimit, given: bytes) -> str:
         raise _bad_key(f"The key of the limit of {what} could not be found: {error.message}", error.hint) from error
     except BaseException as error:  # also SystemExit: code of users must not end the host
         raise _bad_key(
-            f"The key of the limit of {what} could not be found: {type(error).__name__}: {text_of(error)}",
+            f"The key of the limit of {what} could not be found: {error_phrase(error)}.",
             "Correct the function.",
         ) from error
 
@@ -61,15 +61,20 @@ def _as_text(what: str, found: object) -> str:
             "Change the key, or give the input a text or an integer there.",
         )
     text = str(found)
-    if len(text) > KEY_MAX or not is_storable_text(text):
+    if not is_storable_text(text):
         raise _bad_key(
-            f"The key of the limit of {what} has {len(text):,} characters, or one that cannot be stored.",
-            f"Use a key of at most {KEY_MAX} characters, such as an id.",
+            f"The key of the limit of {what} has a character that cannot be stored: NUL, or half of a pair.",
+            "Choose another key, such as an id.",
+        )
+    if len(text) > KEY_MAX:
+        raise _bad_key(
+            f"The key of the limit of {what} has {len(text):,} characters; the limit is {KEY_MAX}.",
+            "Choose a shorter key, such as an id.",
         )
     return text
 
 
-def _evaluate(key: str, values: Mapping[str, Any]) -> object:
+def _evaluate_key(key: str, values: Mapping[str, Any]) -> object:
     from weft.conditions import compile_expression  # noqa: PLC0415 - slow to import, rarely needed
 
     return compile_expression(key).evaluate(values)

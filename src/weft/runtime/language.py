@@ -37,7 +37,7 @@ class HostLanguage:
 
     def condition(self, source: Any, bindings: Mapping[str, Any]) -> tuple[bool, dict[str, Any]]:
         """Return whether a condition is true, and the values it read. Raises MissingInputs, EvaluationFailed."""
-        condition = self._condition(source)
+        condition = self._compiled_condition(source)
         if condition.needs_sandbox:
             holds, seen = self._cached_answer(Predicate(CONDITION, _canonical(source).decode(), _canonical(bindings)))
             return bool(holds), seen
@@ -46,7 +46,7 @@ class HostLanguage:
 
     def expression(self, source: str, bindings: Mapping[str, Any]) -> Any:
         """Return the value of an expression. Raises EvaluationFailed."""
-        return _expression(source).evaluate(bindings)
+        return _compile_cached(source).evaluate(bindings)
 
     def template(self, source: Any, bindings: Mapping[str, Any]) -> Any:
         """Fill a template. Raises EvaluationFailed."""
@@ -62,7 +62,7 @@ class HostLanguage:
         """Return the result of a script. Raises MissingInputs, ScriptFailed, LimitExceeded."""
         return self._cached_answer(question)[0]
 
-    def _condition(self, source: Any) -> Condition:
+    def _compiled_condition(self, source: Any) -> Condition:
         if isinstance(source, str | bool):
             return _text_condition(source)
         known = self._compiled.get(id(source))
@@ -84,13 +84,13 @@ class HostLanguage:
             return
         answer: Answer
         try:
-            answer = _evaluate(question)
+            answer = _evaluate_question(question)
         except WeftError as error:
             answer = error
         self._answers.put(question, answer)
 
 
-def _evaluate(question: Predicate) -> tuple[Any, dict[str, Any]]:
+def _evaluate_question(question: Predicate) -> tuple[Any, dict[str, Any]]:
     values = msgspec.json.decode(question.values)
     if question.language == CONDITION:
         verdict = compile_condition(msgspec.json.decode(question.source)).evaluate(values)
@@ -104,7 +104,7 @@ def _text_condition(source: str | bool) -> Condition:  # noqa: FBT001 - `when: t
 
 
 @lru_cache(maxsize=4096)
-def _expression(source: str) -> Expression:
+def _compile_cached(source: str) -> Expression:
     return compile_expression(source)
 
 

@@ -7,7 +7,7 @@ published after it started: it polls for new names, and reads only new definitio
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from weft.errors import NotFound, WeftError
@@ -44,21 +44,27 @@ class Library:
         self._scan_seconds = scan_seconds
         self._steps_learned = steps_learned
         self._published: set[tuple[str, str]] = set()
+        self._all_published: Sequence[Definition] | None = None
+        """What the catalogue returned when all of it was published the last time."""
         self._seen: set[tuple[str, str]] = set()
         self._refresh_at = 0.0
         self._missing_steps: set[tuple[str, str]] = set()
         """Graphs with steps that this host does not have yet."""
         self._steps_known = 0
 
-    async def publish(self) -> None:
+    async def publish_definitions(self) -> None:
         """Store the definitions of this host's workflows, and learn their other versions."""
-        for definition in self._catalogue.definitions(self._clock.now_ms()):
+        definitions = self._catalogue.definitions(self._clock.now_ms())
+        if definitions is self._all_published:
+            return  # a start must not look at every graph
+        for definition in definitions:
             if (definition.name, definition.version) in self._published:
                 continue
             if (await self._learn_versions(definition.name)).get(definition.version) != definition.origin:
                 await self._retry_until_available(partial(store_definition, self._definitions, definition))
                 await self._learn_versions(definition.name)
             self._published.add((definition.name, definition.version))
+        self._all_published = definitions
 
     async def refresh(self) -> None:
         """Learn definitions that other hosts published since the last call. Does nothing if that was recent."""
@@ -77,7 +83,7 @@ class Library:
             definition = await self._definitions.get(*key)
             self._seen.add(key)
             if definition is not None:
-                self._learn(definition, own)
+                self._learn_definition(definition, own)
 
     async def resolve(self, row: RunRow) -> Callee | None:
         """Resolve the name of a workflow: to one that the app registers, or to the newest graph in the store."""
@@ -94,7 +100,7 @@ class Library:
         for definition in graphs:
             if (definition.name, definition.version) not in self._seen:
                 self._seen.add((definition.name, definition.version))
-                self._learn(definition, ())
+                self._learn_definition(definition, ())
         known = [one.version for one in graphs if self._catalogue.program(name, one.version) is not None]
         return known[-1] if known else None
 
@@ -107,7 +113,7 @@ class Library:
             raise NotFound(f"Version {version} of {name} is not in the store.", code="run.not_found")
         self._catalogue.learn(found)
 
-    def _learn(self, definition: Definition, own: Collection[str]) -> None:
+    def _learn_definition(self, definition: Definition, own: Collection[str]) -> None:
         catalogue = self._catalogue
         try:
             if definition.name in own:

@@ -16,7 +16,7 @@ from weft.core.ledger import BudgetWindow, window_scope
 from weft.core.run.state import State
 from weft.ports.clock import Clock
 from weft.runtime.held_models import MODEL_QUEUE
-from weft.runtime.policy import CurrentPolicy, asked_for
+from weft.runtime.policy import CurrentPolicy, asked_in, node_at
 from weft.runtime.task_policy import BUILT_IN
 from weft.steps.task import MODEL
 
@@ -35,7 +35,7 @@ class LimitWindows:
             return ()
         from weft.agents.policy.windows import window_at  # noqa: PLC0415 - only for programs with a policy
 
-        asked, now = _asked(state, effect), self._clock.now_ms()
+        asked, now = _asked_for(state, effect), self._clock.now_ms()
         found: dict[str, BudgetWindow] = {}
         for rule in rules.limits_of(asked):
             limits = rule.spending
@@ -49,9 +49,9 @@ class LimitWindows:
         return list(found.values())
 
 
-def _asked(state: State, effect: PerformTask | None) -> Asked:
+def _asked_for(state: State, effect: PerformTask | None) -> Asked:
     """Return who makes a call. The arguments are those of the step or tool; those of a model call are not shown."""
-    known = asked_for(state.run_id, state.workflow, state.attributes, action="step", name="")
+    known = asked_in(state, action="step", name="")
     if effect is None:
         return known
     if effect.step == MODEL:
@@ -61,12 +61,12 @@ def _asked(state: State, effect: PerformTask | None) -> Asked:
         known,
         name=effect.step,
         agent=effect.policy.agent,
-        node=effect.location.partition("/")[0].partition("#")[0],
-        args=_arguments(effect),
+        node=known.node or node_at(effect.location),
+        args=_call_arguments(effect),
     )
 
 
-def _arguments(effect: PerformTask) -> Mapping[str, Any]:
+def _call_arguments(effect: PerformTask) -> Mapping[str, Any]:
     """Return the arguments of a call, as far as they are in the log. A condition about others counts as met."""
     raw = bytes(effect.input)
     if values.is_ref(raw):

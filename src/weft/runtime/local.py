@@ -23,6 +23,7 @@ from weft.runtime.commit import GroupWriter, Measured
 from weft.runtime.decision_inputs import InThread
 from weft.runtime.delivery import CommandDelivery
 from weft.runtime.duties.scheduler import HINT, MAIL, RUNS, Wakeups
+from weft.runtime.loop_share import Callers
 from weft.runtime.ownership.begin import RunStarter
 from weft.runtime.ownership.claim import Claims
 from weft.runtime.run.actor import Actor
@@ -52,6 +53,7 @@ class LocalRuns:
         claims: Claims,
         background: BackgroundTasks,
         in_thread: InThread,
+        callers: Callers,
     ) -> None:
         self.host = host
         self.catalogue = catalogue
@@ -60,6 +62,7 @@ class LocalRuns:
         """Store the graphs of this host that are not stored yet."""
         self.in_thread = in_thread
         """Call a function in a thread, because it may be slow."""
+        self.callers = callers
         self._runs = runs
         self._status = status
         self._starter = starter
@@ -164,6 +167,8 @@ class LocalWork:
         self._shared = shared
         self.model_counts = shared.model_counts
         """Return what the models were asked here, by alias."""
+        self.tools = worker.tools
+        """Counts the tool calls of agents."""
         self.step_logs = step_logs
         """Stores what steps print here; None if that is not kept."""
         self._runs = runs

@@ -6,6 +6,9 @@ A store may answer without waiting. A task that calls it a thousand times would 
 from __future__ import annotations
 
 import asyncio
+import math
+import threading
+import time
 from collections.abc import Awaitable, Callable
 
 from weft.core.ids import HostId, RunUid
@@ -23,26 +26,65 @@ FULL_SECONDS = 0.2
 UNCOMMITTED_MAX = 16
 """With more runs than this waiting for a commit, new children are not loaded, so that they do not delay commits."""
 BEHIND_SECONDS = 0.005
+CALLED_SECONDS = 0.1
+"""For how long after a call new children are loaded, and documents read, slowly."""
+PAUSE_SECONDS = 0.008
+"""How long this work then pauses after each share."""
+
+
+class Callers:
+    """Knows whether somebody outside has just called this host."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.calls = 0
+        """How many calls there were. Whoever takes one adds one."""
+        self._seen = 0
+        self._seen_at = -math.inf
+        self._share_ends = -math.inf
+        self._resting = threading.Lock()
+
+    def pause(self) -> float:
+        """Return how many seconds other work should pause after each share, so that answers are not late."""
+        now = self._clock.monotonic()
+        if self.calls != self._seen:
+            self._seen, self._seen_at = self.calls, now
+        return PAUSE_SECONDS if now - self._seen_at < CALLED_SECONDS else 0.0
+
+    def give_way(self) -> None:
+        """Pause in a thread that computes for long, if it has used up its share. All such threads have one share.
+
+        Without pauses, each turn of the loop and each call of the store would wait for the interpreter lock.
+        """
+        if self._clock.monotonic() < self._share_ends:
+            return
+        pause = self.pause()
+        if pause:
+            with self._resting:
+                time.sleep(pause)
+        self._share_ends = self._clock.monotonic() + SHARE_SECONDS
 
 
 class Turns:
     """Limits the time that work which never waits takes in each turn of the loop."""
 
-    def __init__(self, clock: Clock, background: BackgroundTasks) -> None:
+    def __init__(self, clock: Clock, background: BackgroundTasks, pause: Callable[[], float] = lambda: 0.0) -> None:
+        """``pause`` returns how many seconds lie between two shares at least."""
         self._clock = clock
         self._background = background
+        self._pause = pause
         self._ends: float | None = None
 
     async def share(self) -> None:
         """Return at once if time is left in this turn's share, else in a later turn."""
-        while self._is_share_used():  # noqa: ASYNC110 - it waits for the next turn of the loop
-            await asyncio.sleep(0)
+        while self._is_share_used():  # noqa: ASYNC110 - it waits for a later turn of the loop
+            await asyncio.sleep(self._pause())
 
     def _is_share_used(self) -> bool:
         now = self._clock.monotonic()
         if self._ends is None:
             self._ends = now + SHARE_SECONDS
-            self._background.call_soon(self._end_turn)
+            self._background.call_later(self._pause(), self._end_turn)
         return now >= self._ends
 
     def _end_turn(self) -> None:
@@ -79,6 +121,8 @@ class NewChildren:
         self._load = load
         self.waiting: dict[RunUid, None] = {}
         self._loading = 0
+        self._next = asyncio.Lock()
+        """Held by the one loading task that waits for a share of a turn, so that the others do not wake up as well."""
 
     def adopt(self, child: NewRun) -> None:
         """Load a child that was just committed if this host owns it, else let any host that can run it claim it."""
@@ -90,9 +134,9 @@ class NewChildren:
     def add(self, uid: RunUid) -> None:
         """Load a run that this host owns, when its turn comes."""
         self.waiting[uid] = None
-        self._begin()
+        self._begin_loading()
 
-    def _begin(self) -> None:
+    def _begin_loading(self) -> None:
         if self._loading < LOADS_AT_ONCE:
             self._loading += 1
             # If loading a child fails, ``reconcile`` finds it later.
@@ -106,7 +150,8 @@ class NewChildren:
                     await asyncio.sleep(FULL_SECONDS)
                 while self._uncommitted() > UNCOMMITTED_MAX:  # noqa: ASYNC110 - there is no event for a single commit
                     await asyncio.sleep(BEHIND_SECONDS)
-                await self._turns.share()
+                async with self._next:
+                    await self._turns.share()
                 if self.waiting:
                     uid = next(iter(self.waiting))
                     del self.waiting[uid]
@@ -114,4 +159,4 @@ class NewChildren:
         finally:
             self._loading -= 1
             if self.waiting and self._status.running:
-                self._begin()
+                self._begin_loading()

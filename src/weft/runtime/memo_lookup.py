@@ -134,9 +134,9 @@ class MemoLookup:
                 continue
             until = Millis(at + known.ttl_ms) if known.ttl_ms else None
             memo = Memo(key=known.key, output=bytes(event.output), run=actor.id, at=at, until=until)
-            self._background.spawn(self._store(memo), may_fail=True)
+            self._background.spawn(self._store_memo(memo), may_fail=True)
 
-    async def _store(self, memo: Memo) -> None:
+    async def _store_memo(self, memo: Memo) -> None:
         try:
             await self._memos.put(memo)
         except StoreError as error:
@@ -152,7 +152,7 @@ async def find_reusable(plan: GoalPlan, given: Mapping[str, Any], memos: Memos, 
     """Return the steps of a plan that would be answered from the cache, as far as the given facts determine it."""
     found: dict[str, Memo] = {}
     for step, definition in plan.steps.items():
-        inputs = _inputs(plan, definition, given) if definition.cache is not None else None
+        inputs = _step_inputs(plan, definition, given) if definition.cache is not None else None
         if inputs is None:
             continue
         try:
@@ -164,7 +164,7 @@ async def find_reusable(plan: GoalPlan, given: Mapping[str, Any], memos: Memos, 
     return found
 
 
-def _inputs(plan: GoalPlan, definition: StepDef, given: Mapping[str, Any]) -> dict[str, Any] | None:
+def _step_inputs(plan: GoalPlan, definition: StepDef, given: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the inputs of a step; None if they depend on results of other steps, or are collected or mapped."""
     inputs: dict[str, Any] = {}
     for fact, need in definition.needs.items():

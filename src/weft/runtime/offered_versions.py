@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 from weft.core.findings import did_you_mean
-from weft.errors import BadValue
+from weft.errors import BadValue, NameTaken
 from weft.ports.definitions import VERSION_MARK
 from weft.ports.hosts import Hosts
 from weft.ports.run_query import RunQuery
 from weft.ports.store import RunRow
 from weft.runtime.programs import needs_definition
 from weft.runtime.service import RunService
+from weft.runtime.version_refs import check_workflow_name
+from weft.steps.argument_types import is_of_type
 
 MOVES_MAX = 1_000
 """How many moves of each of its tags show a tenant the versions that it may know."""
@@ -32,7 +35,7 @@ async def offered_versions(service: RunService) -> Mapping[tuple[str, str], str]
     }
 
 
-async def offered_workflows(service: RunService) -> set[str]:
+async def hosted_workflow_names(service: RunService) -> set[str]:
     """Return the names of the workflows that the host of this process and other living hosts have.
 
     Empty for a tenant, which cannot see the hosts.
@@ -45,6 +48,22 @@ async def offered_workflows(service: RunService) -> set[str]:
     return {*own, *(name for about in living for name in about.get("workflows", ()))}
 
 
+async def check_graph_name(service: RunService, name: str, *, style: str = "") -> None:
+    """Check that a graph may be stored under a name, which is not that of a code workflow or of a goal.
+
+    Counts what the host of this process and other living hosts have registered. ``style`` is that of the workflow of
+    this name in an app that nothing hosts yet. Raises BadValue, NameTaken.
+    """
+    check_workflow_name(name)
+    here = service.local.catalogue.resolve(name, "") if service.local is not None else None
+    styles = {found for (other, _), found in (await offered_versions(service)).items() if other == name}
+    styles.add(here.style if here is not None else style or "graph")
+    if styles != {"graph"}:
+        raise NameTaken(
+            f'"{name}" is the name of a workflow that is not a graph.', hint="Choose another name for the graph."
+        )
+
+
 async def offered_steps(service: RunService) -> list[str] | None:
     """Return the names of the steps that this process and living hosts have; None if no host is seen."""
     hosts: Hosts | None = getattr(service.store, "hosts", None)
@@ -55,56 +74,72 @@ async def offered_steps(service: RunService) -> list[str] | None:
     return [*own, *(name for about in living for name in about.get("steps", ()))]
 
 
-async def check_offered_input(service: RunService, workflow: str, given: Iterable[str]) -> None:
-    """Check that a living host takes arguments with these names, as far as hosts describe what they take.
+async def check_offered_input(
+    service: RunService, workflow: str, given: Mapping[str, Any], words: Collection[str] = ()
+) -> None:
+    """Check that a living host takes these arguments, as far as hosts describe what they take.
+
+    ``words`` are the arguments that were typed, which hosts read by their types.
 
     Raises:
-        BadValue: it names all that none of them takes.
+        BadValue: it names all that none of them takes, or that have a type which none of them takes.
     """
-    taken = await _described(service, workflow, "inputs")
+    taken = await _described_arguments(service, workflow, "inputs")
     known = sorted({name for names in taken for name in names})
     unknown = [name for name in given if name not in known] if taken else []
     if unknown:
         near = did_you_mean(unknown[0], known)
         raise BadValue(
-            f"{workflow} has no argument {_quoted(unknown)}.{f' {near}' if near else ''}",
+            f"{workflow} has no argument {_quote_names(unknown)}.{f' {near}' if near else ''}",
             hint=f"It takes: {', '.join(known) or 'nothing'}.",
             code="value.wrong_type",
         )
+    types = await _described_arguments(service, workflow, "types_of_inputs")
+    wrong = {
+        name: sorted({one for types_of in types for one in types_of[name]})
+        for name, value in given.items()
+        if types
+        and all(name in types_of and not is_of_type(value, types_of[name], is_word=name in words) for types_of in types)
+    }
+    if wrong:
+        said = "; ".join(f"{_quote_names([name])} must be {' or '.join(found)}" for name, found in wrong.items())
+        raise BadValue(f"{workflow} does not take this input: {said}.", code="value.wrong_type")
 
 
-async def check_offered_start(service: RunService, workflow: str, given: Collection[str]) -> None:
-    """Check the names of all arguments of a start, as far as hosts describe what they take.
+async def check_offered_start(
+    service: RunService, workflow: str, given: Mapping[str, Any], words: Collection[str] = ()
+) -> None:
+    """Check the arguments of a start, as far as hosts describe what they take. ``words`` as for an input.
 
     Raises:
         BadValue: it names all that no living host takes, or those that all of them need.
     """
-    await check_offered_input(service, workflow, given)
-    needed = await _described(service, workflow, "required")
+    await check_offered_input(service, workflow, given, words)
+    needed = await _described_arguments(service, workflow, "required")
     missing = sorted(set[str].intersection(*map(set, needed)).difference(given)) if needed else []
     if missing:
         raise BadValue(
-            f"{workflow} needs {_quoted(missing)}.",
+            f"{workflow} needs {_quote_names(missing)}.",
             hint=f"Give it by name: {' '.join(f'{name}=…' for name in missing)}",
             code="value.wrong_type",
         )
 
 
-async def _described(service: RunService, workflow: str, what: str) -> list[list[str]]:
-    """Return names of arguments, by living host that has the workflow; nothing if one of them does not say."""
+async def _described_arguments(service: RunService, workflow: str, what: str) -> list[Any]:
+    """Return what each living host that has the workflow says of its arguments; nothing if one does not say."""
     hosts: Hosts | None = getattr(service.store, "hosts", None)
     living = [host.about for host in await hosts.list_all() if not host.gone] if hosts is not None else []
     found = [about.get(what, {}).get(workflow) for about in living if workflow in about.get("workflows", ())]
     return [] if None in found else found
 
 
-def _quoted(names: Iterable[str]) -> str:
+def _quote_names(names: Iterable[str]) -> str:
     return ", ".join(f'"{name[:60]}"' for name in names)
 
 
-async def unknown_workflow(service: RunService, workflow: str) -> str:
+async def warn_if_not_offered(service: RunService, workflow: str) -> str:
     """Return a warning if there are hosts, none of them offers the workflow, and the store has no such graph."""
-    offered = await offered_workflows(service)
+    offered = await hosted_workflow_names(service)
     if not offered or workflow in offered:
         return ""
     known = {*offered, *(name for name, _ in await service.store.definitions.names("graph"))}

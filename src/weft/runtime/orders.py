@@ -6,7 +6,8 @@ catalogue, the start keeps the name, and the host that claims the run completes 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -85,8 +86,8 @@ async def start_of(
     if order.workflow in INTERNAL_WORKFLOWS:
         raise unknown_workflow(order.workflow, catalogue.startable() if catalogue is not None else ())
     if catalogue is None:
-        return _start(order, ids, await _stored_callee(order, definitions), unchecked_input(order)), None
-    callee = GOALS if order.goals else await _callee(order, catalogue, definitions)
+        return _start_command(order, ids, await _stored_callee(order, definitions), unchecked_input(order)), None
+    callee = GOALS if order.goals else await _find_callee(order, catalogue, definitions)
     program = catalogue.program(order.workflow, callee.version)
     assert program is not None, "a catalogue has the programs that it resolves"
     if order.words:
@@ -95,7 +96,7 @@ async def start_of(
     given = program.check(order.input)
     if order.rules is not None:
         check_rules(order, program)
-    return _start(order, ids, callee, given, start_plan(program, given, order.goals)), callee.rule
+    return _start_command(order, ids, callee, given, start_plan(program, given, order.goals)), callee.rule
 
 
 def check_rules(order: StartOrder, program: AnyProgram) -> None:
@@ -118,7 +119,7 @@ def check_rules(order: StartOrder, program: AnyProgram) -> None:
             raise BadValue(message, hint=f"{near} Nothing was started.".strip(), code="value.bad_policy")
 
 
-async def _callee(order: StartOrder, catalogue: HostCatalogue, definitions: Definitions) -> Callee:
+async def _find_callee(order: StartOrder, catalogue: HostCatalogue, definitions: Definitions) -> Callee:
     """Return the program that the order names: one that is registered here, or an earlier graph in the store."""
     known = catalogue.resolve(order.workflow, order.version or "")
     if known is not None:
@@ -147,8 +148,12 @@ def unchecked_input(order: StartOrder) -> bytes:
     return values.encode(dict(order.input), what="the goals got" if order.goals else f"{order.workflow} got")
 
 
-def _start(order: StartOrder, ids: Ids, callee: Callee | None, given: bytes, plan: Raw = ABSENT) -> c.StartRun:
-    start = c.StartRun(
+def _start_command(order: StartOrder, ids: Ids, callee: Callee | None, given: bytes, plan: Raw = ABSENT) -> c.StartRun:
+    planned = bool(bytes(plan))
+    make: Callable[..., c.StartRun] = c.StartRun
+    if planned or order.goals:
+        make = partial(c.StartGoal, plan=plan, goals=[] if planned else list(order.goals))
+    return make(
         run_id=check_own_id(order.id) if order.id is not None else f"{order.workflow}-{ids.new()}",
         workflow=order.workflow,
         version=callee.version if callee is not None else order.version or "",
@@ -164,10 +169,6 @@ def _start(order: StartOrder, ids: Ids, callee: Callee | None, given: bytes, pla
         budget=order.budget,
         rules=order.rules,
     )
-    planned = bool(bytes(plan))
-    if not planned and not order.goals:
-        return start
-    return c.StartGoal(**msgspec.structs.asdict(start), plan=plan, goals=[] if planned else list(order.goals))
 
 
 async def stored_workflow(definitions: Definitions, name: str, version: str) -> Definition | None:

@@ -28,29 +28,29 @@ class PatchLimits(msgspec.Struct, frozen=True, kw_only=True):
     def check_operations(self, count: int) -> None:
         """Raise LimitExceeded if a patch has too many operations."""
         if count > self.patch_operations:
-            raise _exceeded(f"A patch has at most {self.patch_operations} operations; this one has {count}.")
+            raise _limit_exceeded(f"A patch has at most {self.patch_operations} operations; this one has {count}.")
 
     def check_size(self, size: int) -> None:
         """Raise LimitExceeded if the new document is too large."""
         if size > self.patch_bytes:
-            raise _exceeded(f"The new document has {size:,} bytes; the limit is {self.patch_bytes:,}.")
+            raise _limit_exceeded(f"The new document has {size:,} bytes; the limit is {self.patch_bytes:,}.")
 
     def check_agents(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
         """Raise LimitExceeded if too many agent nodes are added. Both are documents."""
         added = agents_in(after) - agents_in(before)
         if len(added) > self.patch_agents:
-            raise _exceeded(f"A patch adds at most {self.patch_agents} agent nodes; this one adds {len(added)}.")
+            raise _limit_exceeded(f"A patch adds at most {self.patch_agents} agent nodes; this one adds {len(added)}.")
 
 
 DEFAULT_LIMITS = PatchLimits()
 
 
-def project_limits(path: Path = PROJECT_FILE) -> PatchLimits:
+def project_patch_limits(path: Path = PROJECT_FILE) -> PatchLimits:
     """Read the limits of the project in the current folder. Raises UsageError with everything that is wrong."""
-    return read_limits(project_table(path).get("limits", {}))
+    return read_patch_limits(project_table(path).get("limits", {}))
 
 
-def read_limits(section: Any) -> PatchLimits:
+def read_patch_limits(section: Any) -> PatchLimits:
     """Read limits from a table of TOML. Raises UsageError with everything that is wrong."""
     if not isinstance(section, Mapping):
         raise UsageError("[tool.weft.limits] is not a table.", hint=_HINT)
@@ -87,5 +87,5 @@ def _patched_name(node: Any, n: int) -> str:
     return str(next((known[key] for key in ("id", "node_id", "ref") if key in known), n))
 
 
-def _exceeded(message: str) -> LimitExceeded:
+def _limit_exceeded(message: str) -> LimitExceeded:
     return LimitExceeded(message, hint="The limits are in [tool.weft.limits] of pyproject.toml.", code="limit.patches")

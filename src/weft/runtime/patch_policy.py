@@ -9,7 +9,7 @@ import msgspec
 
 from weft.agents.policy.defaults import default_for
 from weft.agents.policy.verdicts import Asked
-from weft.runtime.policy import CurrentPolicy, denied
+from weft.runtime.policy import CurrentPolicy, denied_error
 
 UNDO = "/undo"
 """The name of taking a patch back, or of taking that back."""
@@ -49,7 +49,7 @@ def reviewers(policy: CurrentPolicy, patcher: Patcher, names: Sequence[str]) -> 
         one = msgspec.structs.replace(asked, name=name)
         verdict = policy.verdict(one, default_for("patch", agent=patcher.agent))
         if verdict.permission == "deny":
-            raise denied(one, verdict)
+            raise denied_error(one, verdict)
         if verdict.permission == "ask":
             found |= dict.fromkeys(verdict.of)
     return list(found)
@@ -71,10 +71,10 @@ def operation_names(patch: Mapping[str, Any], before: Mapping[str, Any], after: 
     operations = [one for one in given if isinstance(one, Mapping)] if isinstance(given, list) else []
     for operation in operations:
         if operation.get("op") != "test":
-            found += _paths(operation, before)
+            found += _paths_of_operation(operation, before)
     is_whole = any(str(one.get("path", "")).count("/") < 2 for one in operations)
     if is_whole or any(field in patch for field in WHOLE):
-        found += _differences(before, after)
+        found += _changed_paths(before, after)
     for field, value in patch.items():
         if field not in ABOUT:
             keys = value if isinstance(value, Mapping) and value else ()
@@ -82,18 +82,18 @@ def operation_names(patch: Mapping[str, Any], before: Mapping[str, Any], after: 
     return list(dict.fromkeys(found))
 
 
-def _paths(operation: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
+def _paths_of_operation(operation: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
     path = str(operation.get("path", ""))
     parts = path.split("/")[1:]
     adds = operation.get("op") in ("add", "copy", "move") and len(parts) == 2 and parts[0] in LISTS
     there = before.get(parts[0]) if adds else None
     is_new = adds and (isinstance(there, list) or parts[1] not in elements_by_name(there))
-    yield f"/{parts[0]}/-" if is_new else _named(path, before)
+    yield f"/{parts[0]}/-" if is_new else _path_with_names(path, before)
     if operation.get("op") == "move":
-        yield _named(str(operation.get("from", "")), before)
+        yield _path_with_names(str(operation.get("from", "")), before)
 
 
-def _named(path: str, before: Mapping[str, Any]) -> str:
+def _path_with_names(path: str, before: Mapping[str, Any]) -> str:
     """Return a path in which elements of lists have their names instead of their numbers."""
     parts = path.split("/")
     if len(parts) > 2 and parts[1] in LISTS and parts[2].isdecimal():
@@ -102,7 +102,7 @@ def _named(path: str, before: Mapping[str, Any]) -> str:
     return "/".join(parts)
 
 
-def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+def _changed_paths(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
     for field in {**before, **after}:
         old, new = before.get(field), after.get(field)
         if old == new:

@@ -19,12 +19,14 @@ from weft.core import events as e
 from weft.core import values
 from weft.core.findings import Finding
 from weft.core.ids import RunId, Seq
+from weft.core.run.asked_patches import check_asked
+from weft.core.run.env import Env
 from weft.core.run.patch_plan import PatchPlan
 from weft.core.run.patches import check_review, judge_patch, moved_on, patch_refused
 from weft.core.run.revisions import to_redo, to_undo
 from weft.core.run.state import State
 from weft.core.run.statuses import unknown_command
-from weft.core.run.style import JudgedPatch
+from weft.core.run.style import AnyRun, JudgedPatch
 from weft.core.run.worked_out import hand_over
 from weft.errors import BadPatch, KeyReused, PatchRefused, Refused, StaleBase, UsageError
 from weft.ports.definitions import Definitions
@@ -35,7 +37,7 @@ from weft.runtime.code_patches import prepare_code_patch, prepare_code_undo
 from weft.runtime.compiled_documents import CompiledDocuments
 from weft.runtime.decision_inputs import DecisionInputs
 from weft.runtime.finished_error import imported_error, moved_error
-from weft.runtime.goal_patches import prepare_goal_patch, prepare_goal_undo, with_end
+from weft.runtime.goal_patches import let_undo_end_run, prepare_goal_patch, prepare_goal_undo
 from weft.runtime.graph_patches import prepare_graph_patch, prepare_graph_undo
 from weft.runtime.offered_versions import is_hosted, is_offered, sees_version
 from weft.runtime.patch_limits import PatchLimits
@@ -46,7 +48,7 @@ from weft.runtime.programs import code_program, is_graph, is_published, read_gra
 from weft.runtime.replays import replay_onward
 from weft.runtime.run.driver import Program
 from weft.runtime.run.replay import Replayed
-from weft.runtime.run_versions import RunVersion, list_versions
+from weft.runtime.run_versions import RunVersion, list_run_versions
 from weft.runtime.service import RunService
 from weft.runtime.tags import WorkflowTags
 
@@ -102,7 +104,7 @@ PREPARE: Mapping[str, tuple[Prepare, PrepareUndo]] = {
 }
 """By style: how a patch and the undo of a patch are prepared."""
 
-WITH_END: Mapping[str, Callable[[PreparedPatch], PreparedPatch]] = {"goal": with_end}
+WITH_END: Mapping[str, Callable[[PreparedPatch], PreparedPatch]] = {"goal": let_undo_end_run}
 """By style: how the undo of a patch is allowed to complete the run, where a patch can do that."""
 
 
@@ -183,8 +185,8 @@ class PatchService:
 
         async def command(row: RunRow) -> tuple[c.PatchRun, PreparedPatch]:
             prepared = await self._prepare_of(row)[0](self, row, bytes(raw))
-            permitted = await self._permitted(row, given, prepared, options)
-            return _command(raw, prepared, permitted), prepared
+            permitted = await self._options_by_policy(row, given, prepared, options)
+            return _patch_command(raw, prepared, permitted), prepared
 
         return await self._carry_out(run_id, command, options)
 
@@ -202,12 +204,14 @@ class PatchService:
             prepared = await self._prepare_of(row)[1](self, row, state, rev)
             if ends:
                 prepared = self._with_end(row, prepared)
-            permitted = self._reviewed(row, [UNDO], options) if needs_names(self._service.policy) else options
-            return _command(ENDS if ends else EMPTY, prepared, permitted, undoes=rev), prepared
+            permitted = (
+                self._options_by_review_policy(row, [UNDO], options) if needs_names(self._service.policy) else options
+            )
+            return _patch_command(ENDS if ends else EMPTY, prepared, permitted, undoes=rev), prepared
 
         return await self._carry_out(run_id, command, options)
 
-    async def _permitted(
+    async def _options_by_policy(
         self, row: RunRow, patch: Mapping[str, Any], prepared: PreparedPatch, options: PatchOptions
     ) -> PatchOptions:
         """Return the options with those who must agree by the policy. Raises NotAllowed."""
@@ -220,9 +224,9 @@ class PatchService:
         if stored is not None and is_graph(stored):
             new = prepared.definition or await self.definitions.get(row.workflow, prepared.version)
             sources = [read_graph(one).source if one is not None else {} for one in (stored, new)]
-        return self._reviewed(row, operation_names(patch, *sources), options)
+        return self._options_by_review_policy(row, operation_names(patch, *sources), options)
 
-    def _reviewed(self, row: RunRow, names: Sequence[str], options: PatchOptions) -> PatchOptions:
+    def _options_by_review_policy(self, row: RunRow, names: Sequence[str], options: PatchOptions) -> PatchOptions:
         tenant = self._service.tenant or tenant_of(row.id)
         patcher = Patcher(workflow=row.workflow, tenant=tenant, user=options.by, roles=options.roles)
         asked = reviewers(self._service.policy, patcher, names)
@@ -230,7 +234,7 @@ class PatchService:
 
     async def versions(self, run_id: str) -> list[RunVersion]:
         """Return the versions that a run has followed, oldest first, and what each of them changed."""
-        return await list_versions(self._service, run_id)
+        return await list_run_versions(self._service, run_id)
 
     def _with_end(self, row: RunRow, prepared: PreparedPatch) -> PreparedPatch:
         allow = WITH_END.get(row.style)
@@ -263,19 +267,22 @@ class PatchService:
             row = await self._service.row(RunId(run_id))
             _check_row(row)
             command, prepared = await make(row)
-            judged, seq = await self._judge(row, command, prepared)
+            judged, seq = await self._judge_on_copy(row, command, prepared)
             plan = judged.plan
             if options.dry_run:
                 return plan
+            if plan.unchanged and not options.at and not judged.is_outdated:
+                _check_plan(plan, options)
+                return plan
             check_review(plan, asks=options.asks, by=options.by)
             if not options.wait_ms:
-                _check(plan, options)
+                _check_plan(plan, options)
             if judged.is_outdated and not options.wait_ms:
                 continue
             try:
                 handed = seq if tried < HANDED_OVER_MAX else None
-                ready = command if options.wait_ms else _ready(command, judged, handed)
-                return await self._apply(row, ready, plan, prepared, key)
+                ready = command if options.wait_ms else _prepared_command(command, judged, handed)
+                return await self._send_patch(row, ready, plan, prepared, key)
             except PatchRefused as error:
                 stale = isinstance(error, StaleBase) and not _names_base(command)
                 again = error.code == "patch.moved_on" and error.plan.digest == plan.digest
@@ -287,9 +294,9 @@ class PatchService:
         """Return the patch that was applied under this key. Its consequences are in the log."""
         row = await self._service.row(RunId(run_id))
         known = await self._service.store.directory.key(row.uid, key)
-        return await self._outcome(row, known.seq, key) if known is not None and known.seq else None
+        return await self._read_outcome(row, known.seq, key) if known is not None and known.seq else None
 
-    async def _outcome(self, row: RunRow, seq: Seq, key: str) -> PatchPlan:
+    async def _read_outcome(self, row: RunRow, seq: Seq, key: str) -> PatchPlan:
         """Return what became of a patch whose first event has this number."""
         stored = await self._service.store.log.events(row.uid, after=Seq(seq - 1), limit=1)
         event = e.decode(stored[0].body)
@@ -308,7 +315,9 @@ class PatchService:
             applied=True,
         )
 
-    async def _judge(self, row: RunRow, command: c.PatchRun, prepared: PreparedPatch) -> tuple[JudgedPatch, int | None]:
+    async def _judge_on_copy(
+        self, row: RunRow, command: c.PatchRun, prepared: PreparedPatch
+    ) -> tuple[JudgedPatch, int | None]:
         """Work out the plan on a copy of the run, in a thread. Also returns after which event, if that is certain."""
         reader = self._service.reader
         machine: Any = await reader.machine(row)
@@ -322,12 +331,12 @@ class PatchService:
         seq = machine.state.seq if len(past) == machine.state.seq else None
         local = self._service.local
         in_thread = local.in_thread if local is not None else None  # a process without runs has nothing else to do
-        judged = await inputs.decided(lambda env: judge_patch(machine, command, env), in_thread)
+        judged = await inputs.decided(lambda env: _judge_as_run(machine, command, env), in_thread)
         # The log has the whole id of a tenant's run, and the digest is made with that.
         plan = msgspec.structs.replace(judged.plan, run=row.id, changes=prepared.changes)
         return msgspec.structs.replace(judged, plan=plan), seq
 
-    async def _apply(
+    async def _send_patch(
         self, row: RunRow, command: c.PatchRun, plan: PatchPlan, prepared: PreparedPatch, key: str
     ) -> PatchPlan:
         """Give the patch to the run, wherever it is, and wait until it is decided."""
@@ -344,7 +353,7 @@ class PatchService:
             if known is None:
                 raise moved_on(plan)
             if known.seq:
-                found = await self._outcome(row, known.seq, key)
+                found = await self._read_outcome(row, known.seq, key)
                 if found.applied and found.digest != plan.digest:
                     return found  # it has moved on, and the patch was allowed to wait
                 return msgspec.structs.replace(plan, applied=found.applied, asked=found.asked)
@@ -359,7 +368,7 @@ class PatchService:
         return msgspec.structs.replace(plan, accepted=True, notes=notes)
 
 
-def _command(patch: Raw, prepared: PreparedPatch, options: PatchOptions, *, undoes: int = 0) -> c.PatchRun:
+def _patch_command(patch: Raw, prepared: PreparedPatch, options: PatchOptions, *, undoes: int = 0) -> c.PatchRun:
     return c.PatchRun(
         patch=patch,
         base=prepared.base,
@@ -378,7 +387,14 @@ def _command(patch: Raw, prepared: PreparedPatch, options: PatchOptions, *, undo
     )
 
 
-def _ready(command: c.PatchRun, judged: JudgedPatch, seq: int | None) -> c.PatchRun:
+def _judge_as_run(run: AnyRun, command: c.PatchRun, env: Env) -> JudgedPatch:
+    """Judge a patch as its run will: also whether it can wait or be reviewed, if it must."""
+    judged = judge_patch(run, command, env)
+    check_asked(run, command, judged, env)
+    return judged
+
+
+def _prepared_command(command: c.PatchRun, judged: JudgedPatch, seq: int | None) -> c.PatchRun:
     """Return the command for a plan. If it is known for which event, the run need not work it out again."""
     worked_out = hand_over(judged, seq) if seq is not None and judged.event is not None else command.worked_out
     return msgspec.structs.replace(command, expect=judged.plan.digest, worked_out=worked_out)
@@ -395,7 +411,7 @@ def _check_row(row: RunRow) -> None:
         raise Refused(f"{row.id} has not begun, so it cannot be patched.", hint=hint, code="patch.not_begun")
 
 
-def _check(plan: PatchPlan, options: PatchOptions) -> None:
+def _check_plan(plan: PatchPlan, options: PatchOptions) -> None:
     """Raise PatchRefused if a patch may not be applied now, or is not the expected one."""
     if plan.refusals:
         raise patch_refused(plan)

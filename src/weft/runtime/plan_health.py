@@ -57,7 +57,7 @@ class PlanHealth:
             check_complete(plan)
         except UsageError as error:
             return Checkup("unhealthy", error.message)
-        return _worst((step.id, self._of_step(step)) for step in plan.steps.values())
+        return _worst_checkup((step.id, self._of_step(step)) for step in plan.steps.values())
 
     def _of_workflow(self, workflow: str, version: str) -> Checkup:
         """Return the health of a workflow: for a graph, that of its nodes; for code, whether this host has it."""
@@ -68,7 +68,7 @@ class PlanHealth:
         graph = graph_program(program)
         if graph is None:
             return HEALTHY if program is not None else UNKNOWN
-        return _worst(self._of_nodes(graph))
+        return _worst_checkup(self._of_nodes(graph))
 
     def _of_nodes(self, program: GraphProgram) -> Iterator[tuple[str, Checkup]]:
         for node in program.graph.nodes.values():
@@ -85,7 +85,7 @@ class PlanHealth:
                         yield name, self._of_step(step) if step is not None else UNKNOWN
 
 
-def _worst(parts: Iterator[tuple[str, Checkup]]) -> Checkup:
+def _worst_checkup(parts: Iterator[tuple[str, Checkup]]) -> Checkup:
     for name, checkup in parts:
         if checkup.status == "unhealthy":
             return Checkup("unhealthy", f"{name}: {checkup.error}")

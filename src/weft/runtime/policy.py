@@ -6,9 +6,14 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from weft.agents.policy.verdicts import Action, Asked, Permission, PolicyVerdict
+from weft.core.event_parts import Parent
 from weft.core.ids import tenant_prefix
+from weft.core.run.children import caller_of
 from weft.core.run.questions import STARTED_BY, STARTED_ROLES
+from weft.core.run.state import State
 from weft.errors import BadPolicy, NotAllowed
 from weft.ports.policies import PolicyVersions
 
@@ -40,9 +45,9 @@ class CurrentPolicy:
         """The number of the stored policy; 0 if there is none."""
         self._seen = 0
         if own is not None:
-            self._use(own)
+            self._use_rules(own)
 
-    def _use(self, rules: PolicyRules) -> None:
+    def _use_rules(self, rules: PolicyRules) -> None:
         self.rules = rules
         self.checks_steps = rules.governs("step")
         self.checks_bodies = rules.governs("host") or rules.governs("secret")
@@ -61,7 +66,7 @@ class CurrentPolicy:
         if stored is None:
             return
         from weft.agents.policy.load import parse_policy  # noqa: PLC0415 - see above
-        from weft.agents.policy.policy_rules import joined  # noqa: PLC0415
+        from weft.agents.policy.policy_rules import join_policies  # noqa: PLC0415
 
         try:
             read = parse_policy(stored.text, f"version {newest} of the policy", version=str(newest)).policy
@@ -71,13 +76,24 @@ class CurrentPolicy:
             log.exception("weft: version %d of the policy cannot be read; version %d still holds", newest, self.version)
             self._seen = newest
             return
-        self._use(joined(self.own, read) if self.own is not None else read)
+        self._use_rules(join_policies(self.own, read) if self.own is not None else read)
         self.version = self._seen = newest
 
     def verdict(self, asked: Asked, default: Permission) -> PolicyVerdict:
         """Say whether this is permitted."""
         rules = self.rules
         return rules.verdict(asked, default) if rules is not None else PolicyVerdict(permission=default)
+
+
+class FixedPolicy:
+    """The policy as it stood at some moment."""
+
+    def __init__(self, rules: PolicyRules | None) -> None:
+        self.rules = rules
+
+    def verdict(self, asked: Asked, default: Permission) -> PolicyVerdict:
+        """Say whether this is permitted."""
+        return self.rules.verdict(asked, default) if self.rules is not None else PolicyVerdict(permission=default)
 
 
 def tenant_of(run_id: str) -> str:
@@ -98,7 +114,23 @@ def asked_for(run_id: str, workflow: str, attributes: Mapping[str, Any], *, acti
     )
 
 
-def denied(asked: Asked, verdict: PolicyVerdict) -> NotAllowed:
+def asked_in(state: State, *, action: Action, name: str) -> Asked:
+    """Return a question about what a run wants to do. For an agent it names the workflow and the node that asked it."""
+    asked = asked_for(state.run_id, state.workflow, state.attributes, action=action, name=name)
+    return with_asker(asked, caller_of(state))
+
+
+def with_asker(asked: Asked, caller: Parent | None) -> Asked:
+    """Return a question of an agent with the workflow and the node that asked the agent."""
+    return asked if caller is None else msgspec.structs.replace(asked, caller=caller.workflow, node=caller.node)
+
+
+def node_at(location: str) -> str:
+    """Return the node that a task belongs to."""
+    return location.partition("/")[0].partition("#")[0]
+
+
+def denied_error(asked: Asked, verdict: PolicyVerdict) -> NotAllowed:
     """Return the error for something that the policy does not permit."""
     who = f" of {asked.agent}" if asked.agent else ""
     why = f"the policy says: {verdict.rule}" if verdict.rule else "no rule of the policy allows it"

@@ -40,11 +40,11 @@ from weft.core.run.env import MissingInputs
 from weft.core.schedule.machine import ScheduleMachine
 from weft.core.schedule.state import ScheduleState
 from weft.core.schedule.state import restore_state as schedule_state
-from weft.core.values import decode
 from weft.errors import BadValue, Conflict, Corrupt, Refused, UnknownWorkflow, UsageError
 from weft.ports.definitions import Definition, Definitions, Origin
 from weft.runtime.cron_calendar import CALENDAR
 from weft.runtime.goal_language import GOAL_LANGUAGE
+from weft.runtime.input_differences import argument_differences, fact_differences
 from weft.runtime.language import LANGUAGE
 from weft.runtime.run.driver import CodeDriver, Program
 from weft.runtime.run.driver_actor import DriverActor
@@ -172,15 +172,15 @@ class GraphProgram:
             self._tasks.clear()
         known = self._tasks.get(node)
         if known is None:
-            known = self._tasks[node] = self._task(self.graph.nodes[node])
+            known = self._tasks[node] = self._make_task(self.graph.nodes[node])
         return known
 
-    def _task(self, node: Node) -> NodeTask:
+    def _make_task(self, node: Node) -> NodeTask:
         if not isinstance(node.work, StepWork):
-            return NodeTask(self._with_changes(node, DEFAULT_POLICY), self._undo(node))
+            return NodeTask(self._with_changes(node, DEFAULT_POLICY), self._make_undo_plan(node))
         step = node.work.step
         policy = self._with_changes(node, self._registry.step_policy(step) or DEFAULT_POLICY)
-        undo = self._undo(node) if node.undo is not None else self._registry.step_undo(step)
+        undo = self._make_undo_plan(node) if node.undo is not None else self._registry.step_undo(step)
         return NodeTask(policy, undo, self._registry.step_parameters(step))
 
     def _with_changes(self, node: Node, base: Policy) -> Policy:
@@ -193,7 +193,7 @@ class GraphProgram:
             changes["deadline_ms"] = node.limits.time_ms
         return msgspec.structs.replace(base, **changes) if changes else base
 
-    def _undo(self, node: Node) -> UndoPlan | None:
+    def _make_undo_plan(self, node: Node) -> UndoPlan | None:
         if node.undo is None:
             return None
         base = self._registry.step_policy(node.undo.step) or DEFAULT_POLICY
@@ -213,7 +213,7 @@ class GraphProgram:
         return takes if takes is not None else []
 
     def version_of(self, workflow: str) -> tuple[str, Style]:
-        return _callee(self._registry, workflow)
+        return _find_callee(self._registry, workflow)
 
     def agent_call(self, order: AgentOrder) -> AgentCall:
         return self._registry.agent_call(self.graph, order)
@@ -304,9 +304,9 @@ class GoalProgram:
         return b""
 
     def version_of(self, workflow: str) -> tuple[str, Style]:
-        return _callee(self._registry, workflow)
+        return _find_callee(self._registry, workflow)
 
-    def plan(self, given: Sequence[str], goals: Sequence[str] = ()) -> GoalPlan | None:
+    def plan(self, goals: Sequence[str], given: Sequence[str]) -> GoalPlan | None:
         wanted = goals or self.goals
         return self._registry.plan(wanted, given) if wanted else None
 
@@ -315,7 +315,7 @@ class GoalProgram:
         return definition.way.step if isinstance(definition.way, StepWay) else definition.id
 
 
-def _callee(registry: ProgramRegistry, workflow: str) -> tuple[str, Style]:
+def _find_callee(registry: ProgramRegistry, workflow: str) -> tuple[str, Style]:
     callee = registry.callee(workflow)
     if callee is None:
         raise UnknownWorkflow(
@@ -379,7 +379,7 @@ def input_differences(style: str) -> Callable[[bytes, bytes], dict[str, tuple[An
 
 def start_plan(program: AnyProgram, given: bytes, goals: Sequence[str]) -> Raw:
     """Make the plan that a run of goals follows; empty for other runs. Raises BadPlan, UnknownStep."""
-    plan = program.plan(list(values.decode(given)), goals) if isinstance(program, GoalProgram) else None
+    plan = program.plan(goals, list(values.decode(given))) if isinstance(program, GoalProgram) else None
     if plan is None:
         return ABSENT
     check_complete(plan)
@@ -494,31 +494,3 @@ async def store_definition(definitions: Definitions, definition: Definition) -> 
     except Conflict:
         pass
     await definitions.promote(definition.name, definition.version, definition.origin, at=definition.created_at)
-
-
-def fact_differences(a: bytes, b: bytes) -> dict[str, tuple[object, object]]:
-    """Return the differences between two inputs of a goal, by fact. A fact in only one input is a difference."""
-    first, second = decode(a) or {}, decode(b) or {}
-    absent = "nothing"
-    return {
-        name: (first.get(name, absent), second.get(name, absent))
-        for name in {**first, **second}
-        if name not in first or name not in second or not _same(first[name], second[name])
-    }
-
-
-def argument_differences(a: bytes, b: bytes) -> dict[str, tuple[object, object]]:
-    """Return the differences between two inputs, by argument. An argument that one input omits is not compared."""
-    first, second = decode(a), decode(b)
-    return {
-        name: (first[name], second[name]) for name in first if name in second and not _same(first[name], second[name])
-    }
-
-
-def _same(a: Any, b: Any) -> bool:
-    """Return whether two JSON values are equal. Unlike in Python, ``true`` does not equal ``1``."""
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
-    if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(map(_same, a, b))
-    return bool(a == b) and isinstance(a, bool) is isinstance(b, bool)

@@ -69,8 +69,8 @@ class PublicationService:
         Raises what ``publish`` raises.
         """
         _, current = await self._service.tags.standing(name, tag)
-        base = current or await self._newest(name)
-        definition = await self._made(name, base, _form(patch, self._service.patch_limits), patch)
+        base = current or await self._newest_version(name)
+        definition = await self._prepare_version(name, base, _read_patch(patch, self._service.patch_limits), patch)
         if not patch.sets_changes:
             await self._check_changes(name, base, definition)
         return base, definition
@@ -85,41 +85,41 @@ class PublicationService:
         """
         tags = self._service.tags
         known, current = await tags.standing(name, tag)
-        base = current or await self._newest(name)
-        form = _form(patch, self._service.patch_limits)
+        base = current or await self._newest_version(name)
+        form = _read_patch(patch, self._service.patch_limits)
         if form.base and form.base != base:
-            raise self._stale(name, tag, form.base, base)
-        definition = await self._made(name, base, form, patch)
+            raise self._stale_base_error(name, tag, form.base, base)
+        definition = await self._prepare_version(name, base, form, patch)
         if not patch.sets_changes:
             await self._check_changes(name, base, definition)
         await store_definition(self._definitions, definition)
         moved = await tags.move_from(known, definition.version, by=patch.by, reason=patch.reason or form.reason)
         if moved is None:
             _, now = await tags.standing(name, tag)
-            raise self._stale(name, tag, base, now)
+            raise self._stale_base_error(name, tag, base, now)
         return PublishedVersion(
             workflow=name, tag=tag, version=definition.version, base=base, moved=moved.revision != known.revision
         )
 
     async def _check_changes(self, name: str, base: str, new: Definition) -> None:
         """Raise NotAllowed if a version has another ``changes`` than the one before."""
-        if read_graph(new).graph.review != read_graph(await self._stored(name, base)).graph.review:
+        if read_graph(new).graph.review != read_graph(await self._load_version(name, base)).graph.review:
             raise NotAllowed(
                 f"Who must agree to changes of runs of {name[:60]} can only be set by an administrator.",
                 hint="It needs the scope admin. Leave changes as it is.",
             )
 
-    async def _made(self, name: str, base: str, form: GraphPatch, patch: WorkflowPatch) -> Definition:
+    async def _prepare_version(self, name: str, base: str, form: GraphPatch, patch: WorkflowPatch) -> Definition:
         """Return the version that a patch leads to. Writes nothing."""
         if form.to:
-            return await self._stored(name, await self._version_named(name, form.to))
+            return await self._load_version(name, await self._version_named(name, form.to))
         from weft.graphs.load import load_graph, parse_graph  # noqa: PLC0415 - slow to import
 
         context = PatchService(self._service).document_context()
         if patch.text:
             loaded = parse_graph(patch.text, patch.file, context)
         else:
-            old = read_graph(await self._stored(name, base)).source
+            old = read_graph(await self._load_version(name, base)).source
             loaded = load_graph(new_source(form, old, self._service.patch_limits), context)
         self._check_policy(loaded.graph)
         self._service.patch_limits.check_size(len(values.encode_trusted(loaded.source)))
@@ -140,7 +140,7 @@ class PublicationService:
         if findings:
             raise document_error(findings, name=graph.name)
 
-    async def _newest(self, name: str) -> str:
+    async def _newest_version(self, name: str) -> str:
         versions = await self._definitions.versions(name)
         hosted = [one.version for one in versions if is_graph(one) and one.origin == "hosted"]
         if not hosted:
@@ -149,7 +149,7 @@ class PublicationService:
             )
         return hosted[-1]
 
-    async def _stored(self, name: str, version: str) -> Definition:
+    async def _load_version(self, name: str, version: str) -> Definition:
         found = await stored_workflow(self._definitions, name, version)
         if found is None or not is_graph(found) or not await sees_version(self._service, name, version):
             raise NotFound(f"{name[:60]} has no version {version[:60]!r} with a document.")
@@ -161,7 +161,7 @@ class PublicationService:
             return named
         return await self._service.tags.version(VersionRef(name, tag=named))
 
-    def _stale(self, name: str, tag: str, base: str, now: str) -> StaleBase:
+    def _stale_base_error(self, name: str, tag: str, base: str, now: str) -> StaleBase:
         return StaleBase(
             f"The patch was written against version {base[:16]}, but {name}:{tag} names {now[:16] or 'none'}.",
             hint=f"To see what has moved it: weft workflows tag {name} {tag}",
@@ -170,7 +170,7 @@ class PublicationService:
         )
 
 
-def _form(patch: WorkflowPatch, limits: PatchLimits) -> GraphPatch:
+def _read_patch(patch: WorkflowPatch, limits: PatchLimits) -> GraphPatch:
     """Read a patch. Raises BadPatch for instructions, which are for runs."""
     given = {**patch.patch, "document": {}} if patch.text else dict(patch.patch)
     form = read_graph_patch(values.encode(given, what="the patch has"), limits)

@@ -15,6 +15,7 @@ from weft.core.graph.model import GraphModel
 from weft.core.ids import Seq
 from weft.core.machine import Machine
 from weft.core.run.env import MissingInputs, PastEvent
+from weft.core.run.revisions import versions_in
 from weft.core.run.state import FOLD, State
 from weft.errors import Corrupt, NotFound, RunUnreadable
 from weft.ports.definitions import Definition
@@ -28,7 +29,14 @@ from weft.runtime.programs import (
     new_machine,
     read_graph,
 )
-from weft.runtime.unreadable import definition_gone, readable, reading, stored_page, undecodable, unreadable
+from weft.runtime.unreadable import (
+    definition_gone_error,
+    naming_run_in_errors,
+    readable_events,
+    stored_page,
+    undecodable_error,
+    unreadable_error,
+)
 from weft.steps.failures import text_of
 
 NO_SNAPSHOT = -1
@@ -39,6 +47,13 @@ _AFTER_END = (e.LetterDiscarded, e.RunForked, e.ResultsKnown, e.RunPatched)
 that has failed may be patched before it is retried."""
 POLL_SECONDS = 0.05
 VERSIONS_MAX = 1_000
+
+
+def unknown_run(run_id: str, store: str) -> NotFound:
+    """Return the error for a run that is not there. Commands also say in which store; a server tells nobody."""
+    return NotFound(
+        f"No run {run_id[:100]!r}.", hint="weft list shows what is there; --url names another store.", store=store
+    )
 
 
 class RunReader:
@@ -59,30 +74,30 @@ class RunReader:
 
         Raises NotFound, RunUnreadable.
         """
-        with reading(row):
+        with naming_run_in_errors(row):
             loaded = await self._log.load(row.uid, fold=fold)
             if loaded is None:
-                raise NotFound(f"No run {row.id!r} in {self._url}.")
+                raise unknown_run(row.id, self._url)
             for mail in loaded.inbox:
                 c.decode(mail.body)
             program = await self.program(row)
         machine = None
         while machine is None:
             try:
-                machine = self._fold(row, loaded, program)
+                machine = self._fold_events(row, loaded, program)
             except MissingInputs as missing:
                 await self.read_versions(row, missing.versions)
         if not machine.state.started:
             machine.state.run_id = row.id
         return machine
 
-    def _fold(self, row: RunRow, loaded: Loaded, program: GraphProgram | None) -> Machine:
+    def _fold_events(self, row: RunRow, loaded: Loaded, program: GraphProgram | None) -> Machine:
         """Apply the events of a run. Raises RunUnreadable, and MissingInputs if a version is not in memory."""
-        with reading(row):
+        with naming_run_in_errors(row):
             style = row.style
             if needs_definition(style) and program is None:
                 if row.seq:
-                    raise definition_gone(row)
+                    raise definition_gone_error(row)
                 style = ""  # the run has no events
             machine = new_machine(style, program, row.uid, loaded.snapshot.body if loaded.snapshot else None)
         begin_at(machine, loaded)
@@ -92,14 +107,14 @@ class RunReader:
             except MissingInputs:
                 raise
             except Exception as error:
-                raise unreadable(row, f"Event {stored.seq}: {text_of(error)}") from error
+                raise unreadable_error(row, f"Event {stored.seq}: {text_of(error)}") from error
         return machine
 
     async def read_versions(self, row: RunRow, versions: Sequence[str]) -> None:
         """Read other versions of the graph of a run. Raises RunUnreadable if one is gone."""
         for version in versions:
             if await self.version(row.workflow, version) is None:
-                raise definition_gone(msgspec.structs.replace(row, version=version))
+                raise definition_gone_error(msgspec.structs.replace(row, version=version))
 
     async def past(self, row: RunRow) -> list[PastEvent]:
         """Return all committed events of a run. Raises RunUnreadable."""
@@ -111,7 +126,7 @@ class RunReader:
                 try:
                     found.append(PastEvent(stored.at, e.decode(stored.body)))
                 except Corrupt as error:
-                    raise undecodable(row, stored, error) from error
+                    raise undecodable_error(row, stored, error) from error
             if problem is not None:
                 raise problem
             if len(page) < EVENTS_PER_PAGE:
@@ -121,11 +136,11 @@ class RunReader:
     async def empty_machine(self, row: RunRow, uid: str, past: Sequence[StoredEvent]) -> Machine:
         """Return a machine that can fold the log of a run under this uid, with an empty state. Raises RunUnreadable."""
         if needs_definition(row.style):
-            await self.read_versions(row, versions_in(past))
-        with reading(row):
+            await self.read_versions(row, versions_in(e.decode(stored.body) for stored in past))
+        with naming_run_in_errors(row):
             program = await self.program(row)
             if needs_definition(row.style) and program is None:
-                raise definition_gone(row)
+                raise definition_gone_error(row)
             return new_machine(row.style, program, uid)
 
     async def program(self, row: RunRow) -> GraphProgram | None:
@@ -136,7 +151,7 @@ class RunReader:
 
     async def version(self, workflow: str, version: str) -> GraphProgram | None:
         """Return one version of a graph: the one that this process hosts, or the one in the store."""
-        known = self._known(workflow, version)
+        known = self._known_version(workflow, version)
         if known is not None:
             return known
         definition = await self._definitions.get(workflow, version)
@@ -146,22 +161,22 @@ class RunReader:
 
     def learn(self, definition: Definition, graph: GraphModel | None = None) -> GraphProgram:
         """Keep a version of a graph in memory, whether or not it is in the store. ``graph``: if it is read already."""
-        found = self._known(definition.name, definition.version)
+        found = self._known_version(definition.name, definition.version)
         if found is None:
             graph = graph or read_graph(definition).graph
-            found = self._keep(definition.name, GraphProgram(graph, definition.version, EmptyProgramRegistry()))
+            found = self._keep_program(definition.name, GraphProgram(graph, definition.version, EmptyProgramRegistry()))
         return found
 
-    def _known(self, workflow: str, version: str) -> GraphProgram | None:
+    def _known_version(self, workflow: str, version: str) -> GraphProgram | None:
         found = self._versions.get((workflow, version))
         if found is None:
             hosted = graph_program(self._program(workflow, version))
-            found = self._keep(workflow, hosted) if hosted is not None else None
+            found = self._keep_program(workflow, hosted) if hosted is not None else None
         return found
 
-    def _keep(self, workflow: str, program: GraphProgram) -> GraphProgram:
+    def _keep_program(self, workflow: str, program: GraphProgram) -> GraphProgram:
         """Keep a program whose other versions are those that are known here."""
-        kept = program.beside(lambda other: self._known(workflow, other))
+        kept = program.beside(lambda other: self._known_version(workflow, other))
         self._versions.put((workflow, program.version), kept)
         return kept
 
@@ -172,7 +187,7 @@ class RunReader:
     async def problem(self, row: RunRow) -> RunUnreadable | None:
         """Return why the run cannot be read, or None if it can."""
         if row.fault is not None:
-            return unreadable(row, row.fault)
+            return unreadable_error(row, row.fault)
         try:
             await self.machine(row)
         except RunUnreadable as error:
@@ -195,7 +210,7 @@ class RunReader:
             limit = EVENTS_PER_PAGE if until is None else min(EVENTS_PER_PAGE, until - seq)
             if limit <= 0:
                 return
-            page, problem = await readable(self._log, row, after=seq, limit=limit)
+            page, problem = await readable_events(self._log, row, after=seq, limit=limit)
             for event in page:
                 yield event
                 seq = event.seq
@@ -215,9 +230,9 @@ class RunReader:
         """Return the event that ended a run: the last one, except for events that may follow an end."""
         seq = row.seq
         while True:
-            found, problem = await readable(self._log, row, after=Seq(seq - 1), limit=1)
+            found, problem = await readable_events(self._log, row, after=Seq(seq - 1), limit=1)
             if not found:
-                raise problem or unreadable(row, f"Event {seq} is missing.")
+                raise problem or unreadable_error(row, f"Event {seq} is missing.")
             event = e.decode(found[0].body)
             if not isinstance(event, _AFTER_END):
                 return event
@@ -225,26 +240,26 @@ class RunReader:
 
     async def started_with(self, row: RunRow) -> c.StartRun | e.RunStarted:
         """Return how the run was started: its first event, or the start mail of a run that has not begun."""
-        with reading(row):
+        with naming_run_in_errors(row):
             events = await self._log.events(row.uid, after=Seq(0), limit=1)
             if events:
                 first = e.decode(events[0].body)
                 assert isinstance(first, e.RunStarted)
                 return first
             if row.seq:
-                raise unreadable(row, "Event 1 is missing.")
+                raise unreadable_error(row, "Event 1 is missing.")
             for mail in await self._log.inbox(row.uid):
                 command = c.decode(mail.body)
                 if isinstance(command, c.StartRun):
                     return command
         now = await self._directory.find(row.id)
         if now is None:
-            raise NotFound(f"No run {row.id!r} in {self._url}.")
+            raise unknown_run(row.id, self._url)
         return await self.started_with(now)
 
     async def waiting_commands(self, row: RunRow) -> list[c.Mailed]:
         """Return the commands in the inbox of a run that it has not read yet, in order of arrival."""
-        with reading(row):
+        with naming_run_in_errors(row):
             return [c.decode(mail.body) for mail in await self._log.inbox(row.uid)]
 
     async def goals_of(self, row: RunRow) -> list[str]:
@@ -261,12 +276,6 @@ def begin_at(machine: Machine, loaded: Loaded) -> None:
     """Let a machine without a snapshot begin at the first event of a log that was shortened."""
     if loaded.snapshot is None and loaded.events:
         machine.state.seq = loaded.events[0].seq - 1
-
-
-def versions_in(past: Sequence[StoredEvent]) -> list[str]:
-    """Return the versions that a log names: that of its start, and those of its patches."""
-    events = (e.decode(stored.body) for stored in past)
-    return [event.version for event in events if isinstance(event, e.RunStarted | e.RunPatched) and event.version]
 
 
 def goals_in(start: c.StartGoal) -> list[str]:

@@ -12,9 +12,9 @@ import msgspec
 
 from weft.errors import StoreError, UsageError
 from weft.ports.wal_server import IdentifiedServer, ServerFacts
-from weft.stores.hot.facts import check_server
+from weft.stores.hot.facts import refuse_unfit_server
 from weft.stores.hot.policy import hot_policy
-from weft.stores.hot.promise import promise, server_text, warning
+from weft.stores.hot.promise import server_text, server_warning, what_may_be_lost
 from weft.stores.redis.task_end import end_tasks
 
 log = logging.getLogger("weft")
@@ -86,7 +86,7 @@ class RedisWatch:
             server=server_text(self._facts) if self._facts is not None else "has not answered yet",
             used=not problem,
             problem=problem,
-            may_be_lost=promise(self._facts, hot_policy(self._policy)) if self._policy else self._no_loss,
+            may_be_lost=what_may_be_lost(self._facts, hot_policy(self._policy)) if self._policy else self._no_loss,
             bad_answers=bad_answers,
             streams_problem=streams_problem,
         )
@@ -94,12 +94,12 @@ class RedisWatch:
     async def check(self) -> None:
         """Ask the server before a host starts. Raises UsageError if it cannot be used; it may be away."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._look(), FIRST_SECONDS)
+            await asyncio.wait_for(self._ask_server(), FIRST_SECONDS)
         if self._facts is None:
             self._silence = self._silence or "The server does not answer."
         elif self._policy:
-            check_server(self._facts, self._server.url)
-            if text := warning(self._facts):
+            refuse_unfit_server(self._facts, self._server.url)
+            if text := server_warning(self._facts):
                 log.warning("weft: %s", text)
 
     def start(self, changed: Callable[[RedisReport], Awaitable[None]]) -> None:
@@ -107,7 +107,7 @@ class RedisWatch:
         report = self.report
         log.log(logging.INFO if report.used else logging.WARNING, "weft: %s", report.line())
         self._changed = changed
-        self._task = asyncio.get_running_loop().create_task(self._run(changed))
+        self._task = asyncio.get_running_loop().create_task(self._watch_forever(changed))
 
     async def close(self) -> None:
         """Stop watching. The server is closed by whoever opened it."""
@@ -115,7 +115,7 @@ class RedisWatch:
         if task is not None:
             await end_tasks(task)
 
-    async def _run(self, changed: Callable[[RedisReport], Awaitable[None]]) -> None:
+    async def _watch_forever(self, changed: Callable[[RedisReport], Awaitable[None]]) -> None:
         told: RedisReport | None = None
         while True:
             report = self.report
@@ -124,9 +124,9 @@ class RedisWatch:
                     await changed(report)
                     told = report
             await asyncio.sleep(LOOK_SECONDS)
-            await self._look()
+            await self._ask_server()
 
-    async def _look(self) -> None:
+    async def _ask_server(self) -> None:
         try:
             self._facts = await self._server.facts()
             self._silence = ""

@@ -17,7 +17,7 @@ from weft.core.ids import RunId, Seq, answer_key, request_key
 from weft.errors import BadValue, KeyReused, NotFound, RunFinished
 from weft.ports.store import RunRow
 from weft.runtime.service import RunService
-from weft.runtime.unreadable import unreadable
+from weft.runtime.unreadable import unreadable_error
 
 POLL_SECONDS_FIRST = 0.05
 POLL_SECONDS_MAX = 1.0
@@ -35,7 +35,7 @@ async def send_request(service: RunService, run_id: RunId, name: str, body: byte
     return request
 
 
-async def answer_of(service: RunService, run_id: RunId, request: str, *, timeout: float | None = None) -> bytes:
+async def wait_for_answer(service: RunService, run_id: RunId, request: str, *, timeout: float | None = None) -> bytes:
     """Wait for the answer to a request.
 
     Raises TimeoutError, NotFound for a request that was never made, RunFinished if the run ended without an answer,
@@ -60,7 +60,7 @@ async def _wait_for_answer(service: RunService, row: RunRow, request: str) -> by
             if now is None or now.ended_at is not None:
                 raise RunFinished(f"{row.id} ended without an answer to this request.", run_id=row.id)
             if now.fault is not None:
-                raise unreadable(now, now.fault)
+                raise unreadable_error(now, now.fault)
             try:
                 await asyncio.wait_for(changed.wait(), pause)
             except TimeoutError:

@@ -106,9 +106,9 @@ class Collector:
         if not order.dry_run:
             await self.clear()  # what a process that died has left
         self._newest.clear()
-        async for page in self._pages(order):
+        async for page in self._pages_of_ended_runs(order):
             before = report.trees
-            await self._doom(order, page, report)
+            await self._doom_page(order, page, report)
             if not order.dry_run and report.trees > before:
                 await self.clear()
         if order.where is None:
@@ -118,7 +118,7 @@ class Collector:
     async def clear(self) -> None:
         """Delete everything that belongs to doomed runs, and what limits have counted in windows that are over."""
         while True:
-            async with self._write(self._rows) as rows:
+            async with self._timed_write(self._rows) as rows:
                 gone = await self._store.retention.clear(limit=rows)
             boundary("retention.cleared")
             if not gone.rows and not gone.runs:
@@ -126,14 +126,14 @@ class Collector:
         await self._store.budgets.forget(ended_before=self._clock.now_ms())
 
     @asynccontextmanager
-    async def _write(self, size: WriteSize) -> AsyncIterator[int]:
+    async def _timed_write(self, size: WriteSize) -> AsyncIterator[int]:
         """Wait until it is time for a write. Gives how much it may delete, and learns from how long it takes."""
         await self._pause()
         began = self._clock.monotonic()
         yield size.now
         size.adapt(self._clock.monotonic() - began)
 
-    async def _doom(self, order: GcOrder, page: Sequence[tuple[str, EndedRun]], report: GcReport) -> None:
+    async def _doom_page(self, order: GcOrder, page: Sequence[tuple[str, EndedRun]], report: GcReport) -> None:
         """Doom what is old enough of a page, several trees in one write."""
         old: dict[int, list[EndedRun]] = {}
         for status, run in page:
@@ -154,15 +154,15 @@ class Collector:
             )
             first = 0
             while first < len(runs):
-                uids = await self._exported(order, runs[first : first + self._trees.now], rule, report)
-                async with self._write(self._trees) as trees:
-                    results = await self._store.retention.doom_each(uids, rule, self._entry(order))
+                uids = await self._export_trees(order, runs[first : first + self._trees.now], rule, report)
+                async with self._timed_write(self._trees) as trees:
+                    results = await self._store.retention.doom_each(uids, rule, self._audit_entry(order))
                 first += trees
                 for result in results:
-                    _add(report, result)
+                    _add_to_report(report, result)
                 boundary("retention.doomed")
 
-    async def _exported(
+    async def _export_trees(
         self, order: GcOrder, runs: Sequence[EndedRun], rule: DoomRule, report: GcReport
     ) -> Sequence[RunUid]:
         """Export those trees that are about to be deleted, if that is asked for. Returns the trees to doom."""
@@ -194,9 +194,9 @@ class Collector:
         oldest_kept = self._newest[key]
         return oldest_kept is not None and (run.created_at, run.uid) >= oldest_kept
 
-    async def _pages(self, order: GcOrder) -> AsyncIterator[list[tuple[str, EndedRun]]]:
+    async def _pages_of_ended_runs(self, order: GcOrder) -> AsyncIterator[list[tuple[str, EndedRun]]]:
         if order.where is not None:
-            async for found in self._searched(order.where):
+            async for found in self._pages_of_search(order.where):
                 yield found
             return
         for status in (*STATUSES, *KEPT_AS):
@@ -219,7 +219,7 @@ class Collector:
                 if after is None:
                     break
 
-    async def _searched(self, query: RunQuery) -> AsyncIterator[list[tuple[str, EndedRun]]]:
+    async def _pages_of_search(self, query: RunQuery) -> AsyncIterator[list[tuple[str, EndedRun]]]:
         """Yield the roots that are over, of all that a search finds."""
         after: str | None = None
         while True:
@@ -233,7 +233,7 @@ class Collector:
             if after is None:
                 return
 
-    def _entry(self, order: GcOrder) -> AuditEntry:
+    def _audit_entry(self, order: GcOrder) -> AuditEntry:
         """Return the entry of the audit table for one write of the pass. The store adds how much is deleted."""
         return AuditEntry(
             at=self._clock.now_ms(),
@@ -252,14 +252,14 @@ class Collector:
         age = order.policy.default.ages.get("streams")
         while age is not None:
             before = Millis(self._clock.now_ms() - age)
-            async with self._write(self._rows) as rows:
+            async with self._timed_write(self._rows) as rows:
                 gone = await self._store.retention.clear_streams(ended_before=before, limit=rows)
             report.chunks += gone
             if not gone:
                 break
         while True:
             now = self._clock.now_ms()
-            async with self._write(self._blobs) as blobs:
+            async with self._timed_write(self._blobs) as blobs:
                 gone = await self._store.blobs.sweep(now=now, untouched_ms=BLOB_UNTOUCHED_MS, limit=blobs)
             boundary("retention.swept")
             report.blobs += gone
@@ -279,12 +279,12 @@ class Collector:
             page = await self._store.directory.search(RunQuery(workflow=WORKFLOW, limit=PAGE, after=after))
             for row in page.rows:
                 if row.seq > 2 * CARRY_EVERY and row.status not in OVER_STATUSES:
-                    await self._shorten(row.uid, report)
+                    await self._shorten_log(row.uid, report)
             after = page.cursor
             if after is None:
                 return
 
-    async def _shorten(self, uid: RunUid, report: GcReport) -> None:
+    async def _shorten_log(self, uid: RunUid, report: GcReport) -> None:
         carried: list[int] = []
         seq = Seq(0)
         while True:
@@ -295,7 +295,7 @@ class Collector:
             seq = events[-1].seq
             await self._pause()
         while len(carried) > 1:
-            async with self._write(self._rows) as rows:
+            async with self._timed_write(self._rows) as rows:
                 gone = await self._store.retention.shorten(uid, carried[-2] - 1, limit=rows)
             boundary("retention.shortened")
             report.events += gone
@@ -333,7 +333,7 @@ def growth_sentence(size: StoreSize) -> str:
     return f"{grows}. Nothing is deleted: [tool.weft.retention] is not set."
 
 
-def _add(report: GcReport, result: DoomResult) -> None:
+def _add_to_report(report: GcReport, result: DoomResult) -> None:
     """Add the judgement on a tree to the report."""
     if result.outcome is DoomOutcome.DOOMED:
         report.trees += 1

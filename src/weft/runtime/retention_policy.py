@@ -47,7 +47,7 @@ class RetentionPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     def age(self, what: str, workflow: str, run_id: str) -> int | None:
         """Return how long this is kept, in milliseconds; None for ever."""
-        special = [rule for rule in self._special(workflow, run_id) if what in rule.ages]
+        special = [rule for rule in self._special_rules(workflow, run_id) if what in rule.ages]
         ages = [rule.ages[what] for rule in special or [self.default] if what in rule.ages]
         known = [age for age in ages if age is not None]
         return max(known) if known and len(known) == len(ages) else None
@@ -63,16 +63,16 @@ class RetentionPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     def keep_last(self, workflow: str, run_id: str) -> int:
         """Return how many runs of the workflow are kept in any case."""
-        special = [rule.keep_last for rule in self._special(workflow, run_id) if rule.keep_last is not None]
+        special = [rule.keep_last for rule in self._special_rules(workflow, run_id) if rule.keep_last is not None]
         return max(special, default=self.default.keep_last or 0)
 
-    def _special(self, workflow: str, run_id: str) -> list[RetentionRule]:
+    def _special_rules(self, workflow: str, run_id: str) -> list[RetentionRule]:
         tenant = tenant_prefix(run_id).removeprefix(TENANT_MARK).removesuffix("/")
         found = (self.workflow.get(workflow), self.tenant.get(tenant) if tenant else None)
         return [rule for rule in found if rule is not None]
 
 
-def project_policy(path: Path = PROJECT_FILE) -> RetentionPolicy:
+def project_retention_policy(path: Path = PROJECT_FILE) -> RetentionPolicy:
     """Read the policy of the project in the current folder. Raises UsageError with everything that is wrong."""
     return read_policy(project_table(path).get("retention", {}))
 
@@ -94,14 +94,14 @@ def read_policy(section: Any) -> RetentionPolicy:
         if not isinstance(tables, Mapping) or not all(isinstance(table, Mapping) for table in tables.values()):
             wrong.append(f"{level}: a table for each {level} is needed, such as [tool.weft.retention.{level}.NAME]")
             continue
-        levels[level] = {name: _rule(table, f"{level}.{name}.", wrong) for name, table in tables.items()}
-    default = _rule({name: value for name, value in section.items() if name not in LEVELS}, "", wrong)
+        levels[level] = {name: _read_rule(table, f"{level}.{name}.", wrong) for name, table in tables.items()}
+    default = _read_rule({name: value for name, value in section.items() if name not in LEVELS}, "", wrong)
     if wrong:
         raise UsageError(f"[tool.weft.retention] cannot be read: {'; '.join(wrong)}.", hint=_HINT)
     return RetentionPolicy(default=default, **levels)
 
 
-def _rule(table: Mapping[str, Any], where: str, wrong: list[str]) -> RetentionRule:
+def _read_rule(table: Mapping[str, Any], where: str, wrong: list[str]) -> RetentionRule:
     ages: dict[str, int | None] = {}
     keep_last: int | None = None
     for name, value in table.items():

@@ -39,7 +39,7 @@ class RunVersion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What differs from the version before, at most 100 values. Code is not stored, so its versions have no diff."""
 
 
-async def list_versions(service: RunService, run_id: str) -> list[RunVersion]:
+async def list_run_versions(service: RunService, run_id: str) -> list[RunVersion]:
     """Return the versions that a run has followed, oldest first."""
     row = await service.row(RunId(run_id))
     found: list[RunVersion] = []
@@ -47,22 +47,24 @@ async def list_versions(service: RunService, run_id: str) -> list[RunVersion]:
     async for stored in service.reader.events(row):
         event = e.decode(stored.body)
         if isinstance(event, e.GoalPlanned):
-            before = _planned(bytes(event.plan), {})
+            before = _definition_of_plan(bytes(event.plan), {})
         elif isinstance(event, e.RunStarted):
-            found.append(RunVersion(rev=0, version=event.version, at=_time(stored), seq=stored.seq))
+            found.append(RunVersion(rev=0, version=event.version, at=_event_time(stored), seq=stored.seq))
             before = await _version_document(service, row, event.version)
         elif isinstance(event, e.RunPatched):
-            after = await _patched(service, row, event, before)
+            after = await _definition_after_patch(service, row, event, before)
             found.append(_run_version(event, stored, changed_values(before, after)))
             before = after
     return found
 
 
-async def _patched(service: RunService, row: RunRow, event: e.RunPatched, before: Definition) -> Definition:
+async def _definition_after_patch(
+    service: RunService, row: RunRow, event: e.RunPatched, before: Definition
+) -> Definition:
     """Return what a run follows after a patch."""
     if event.goal is not None:
-        given = {name: _fact(bytes(raw)) for name, raw in event.goal.given.items()}
-        return _planned(bytes(event.goal.plan), {**before.get("given", {}), **given})
+        given = {name: _fact_value(bytes(raw)) for name, raw in event.goal.given.items()}
+        return _definition_of_plan(bytes(event.goal.plan), {**before.get("given", {}), **given})
     return await _version_document(service, row, event.version) if event.version != event.base else before
 
 
@@ -72,12 +74,12 @@ async def _version_document(service: RunService, row: RunRow, version: str) -> D
     return read_graph(stored).source if stored is not None and is_graph(stored) else {}
 
 
-def _planned(plan: bytes, given: Mapping[str, Any]) -> Definition:
+def _definition_of_plan(plan: bytes, given: Mapping[str, Any]) -> Definition:
     read = msgspec.json.decode(values.inline_json(plan) or b"{}")
     return {"goals": read.get("goals", []), "steps": read.get("steps", {}), "given": given}
 
 
-def _fact(raw: bytes) -> Any:
+def _fact_value(raw: bytes) -> Any:
     inline = values.inline_json(raw)
     return msgspec.json.decode(inline) if inline is not None else "(a large value)"
 
@@ -86,7 +88,7 @@ def _run_version(event: e.RunPatched, stored: StoredEvent, diff: list[ChangedVal
     return RunVersion(
         rev=event.rev,
         version=event.version,
-        at=_time(stored),
+        at=_event_time(stored),
         seq=stored.seq,
         by=event.by,
         reason=event.reason,
@@ -99,5 +101,5 @@ def _run_version(event: e.RunPatched, stored: StoredEvent, diff: list[ChangedVal
     )
 
 
-def _time(stored: StoredEvent) -> datetime:
+def _event_time(stored: StoredEvent) -> datetime:
     return datetime.fromtimestamp(stored.at / 1000, UTC)

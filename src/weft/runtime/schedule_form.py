@@ -44,7 +44,7 @@ class ScheduleForm(msgspec.Struct, kw_only=True, frozen=True):
     priority: int = 0
 
 
-def read_form(form: ScheduleForm, *, now: int | None = None) -> ScheduleSpec:
+def make_schedule_spec(form: ScheduleForm, *, now: int | None = None) -> ScheduleSpec:
     """Return the definition that a form describes. ``now``: refuse a schedule that has no time left.
 
     Raises:
@@ -65,17 +65,17 @@ class _Reader:
         self._check_names()
         spec = ScheduleSpec(
             workflow=form.workflow,
-            input=self._input(),
+            input=self._read_input(),
             cron=form.cron or "",
-            every_ms=self._every(),
+            every_ms=self._read_every(),
             timezone=form.timezone,
             dst=self._one_of("dst", form.dst, DSTS),
             overlap=self._one_of("overlap", form.overlap, OVERLAPS),
-            catch_up_ms=-1 if form.catch_up == ALL else self._duration("catch_up", form.catch_up),
-            jitter_ms=self._duration("jitter", form.jitter) if form.jitter is not None else 0,
-            until=self._until(),
+            catch_up_ms=-1 if form.catch_up == ALL else self._read_duration("catch_up", form.catch_up),
+            jitter_ms=self._read_duration("jitter", form.jitter) if form.jitter is not None else 0,
+            until=self._read_until(),
             pause_after=self._pause_after(),
-            priority=self._priority(),
+            priority=self._read_priority(),
         )
         self._check_times(spec, now)
         if self._problems.has_errors:
@@ -96,7 +96,7 @@ class _Reader:
             except WeftError as error:
                 self._add("bad_name", field, f"{name[:60]!r} cannot be a name.", error.hint)
 
-    def _input(self) -> Raw:
+    def _read_input(self) -> Raw:
         given = self._form.input
         if isinstance(given, bytes):
             return Raw(given)
@@ -106,7 +106,7 @@ class _Reader:
             self._add("bad_input", "input", error.message, error.hint)
             return Raw(b"{}")
 
-    def _priority(self) -> int:
+    def _read_priority(self) -> int:
         given: object = self._form.priority
         if isinstance(given, int) and not isinstance(given, bool) and abs(given) <= PRIORITY_MAX:
             return given
@@ -122,21 +122,21 @@ class _Reader:
             return known[0]
         return given
 
-    def _duration(self, field: str, given: Any) -> int:
+    def _read_duration(self, field: str, given: Any) -> int:
         try:
             return duration_ms(given)
         except BadDuration as error:
             self._add("bad_duration", field, error.message, error.hint)
             return 0
 
-    def _every(self) -> int:
+    def _read_every(self) -> int:
         form = self._form
         if form.every is None:
             if form.cron is None:
                 self._add("no_time", "cron", "Neither cron nor every says when it runs.", 'Write cron="0 9 * * *".')
             return 0
         known = len(self._problems.entries)
-        every_ms = self._duration("every", form.every)
+        every_ms = self._read_duration("every", form.every)
         is_duration = len(self._problems.entries) == known
         if form.cron is not None:
             self._add("two_times", "every", "Both cron and every say when it runs.", "Leave one of them out.")
@@ -144,7 +144,7 @@ class _Reader:
             self._add("bad_duration", "every", f"{format_ms(every_ms)} is not a number of whole seconds, one at least.")
         return every_ms
 
-    def _until(self) -> int:
+    def _read_until(self) -> int:
         given = self._form.until
         if given is None:
             return 0

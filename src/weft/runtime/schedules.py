@@ -32,13 +32,13 @@ from weft.core.schedule.calendar import (
     start_at,
 )
 from weft.core.schedule.state import ScheduleState
-from weft.errors import BadSchedule, BadValue, NotFound, Refused, RunFinished, WeftError
+from weft.errors import BadSchedule, BadValue, NotFound, Refused, RunFinished, UsageError, WeftError
 from weft.ports.hosts import Hosts
 from weft.ports.run_query import RunQuery
 from weft.ports.store import RunRow
-from weft.runtime.cron_calendar import CALENDAR, marks, zone
-from weft.runtime.offered_versions import check_offered_start, unknown_workflow
-from weft.runtime.schedule_form import ALL, ScheduleForm, read_form
+from weft.runtime.cron_calendar import CALENDAR, clock_notes, zone
+from weft.runtime.offered_versions import check_offered_start, warn_if_not_offered
+from weft.runtime.schedule_form import ALL, ScheduleForm, make_schedule_spec
 from weft.runtime.service import RunService
 from weft.runtime.start_support import StartOptions
 
@@ -46,7 +46,8 @@ LABEL_CHARS = 8
 OVERLAPS = ("queue", "allow")
 """How the runs of a backfill may overlap."""
 NEXT_MAX = 1_000
-BACKFILL_MAX = 100_000
+BACKFILL_MAX = 5_000
+"""The most times of one backfill, so that a slip of the pen does not start runs for decades."""
 LIST = "weft schedule list shows what is there."
 
 ScheduleStatus = Literal["active", "paused", "held", "ended", "undeclared", "removed"]
@@ -135,7 +136,7 @@ class ScheduleService:
 
     async def add(self, form: ScheduleForm, *, by: str = "") -> AddedSchedule:
         """Make a schedule, or change it. Raises BadSchedule, and Refused if the schedule is declared in code."""
-        spec = self._checked(form)
+        spec = self._check_form(form)
         if self._service.local is None and not isinstance(form.input, bytes):
             try:
                 await check_offered_start(self._service, form.workflow, form.input)
@@ -150,16 +151,16 @@ class ScheduleService:
         await self.put(form.name, spec, by=by)
         now = await self.get(form.name)
         fields = {name: getattr(now, name) for name in Schedule.__struct_fields__}
-        is_changed = before is not None and _definition(before) != _definition(now)
+        is_changed = before is not None and _what_it_starts(before) != _what_it_starts(now)
         return AddedSchedule(
             **fields,
             replaced=before if is_changed else None,
-            warning=await unknown_workflow(self._service, spec.workflow),
+            warning=await warn_if_not_offered(self._service, spec.workflow),
         )
 
-    def _checked(self, form: ScheduleForm) -> ScheduleSpec:
+    def _check_form(self, form: ScheduleForm) -> ScheduleSpec:
         """Read a form, and check that the workflow takes the input if a host runs here. Raises BadSchedule."""
-        spec = read_form(form, now=self._service.clock.now_ms())
+        spec = make_schedule_spec(form, now=self._service.clock.now_ms())
         local = self._service.local
         if local is None or isinstance(form.input, bytes):
             return spec
@@ -191,32 +192,38 @@ class ScheduleService:
             )
             if (await service.create(start, StartOptions(chosen=True))).created:
                 return
-            row = await self._row(name)
-        if row.status in OVER or (await self._state(row)).spec != spec:
+            row = await self._find_row(name)
+        if row.status in OVER or (await self._read_state(row)).spec != spec:
             await service.tell(RunId(schedule_id(name)), c.DeclareSchedule(spec=spec, version=version, by=by))
 
     async def trigger(self, name: str, *, by: str = "", key: str | None = None) -> str:
         """Start a run now. Returns its id. Raises Refused if the schedule's overlap does not allow it."""
-        row = await self._row(name)
+        row = await self._find_row(name)
         label = f"now-{values.digest((key or self._service.ids.new()).encode())[:LABEL_CHARS]}"
-        await self._tell(row, c.TriggerSchedule(label=label, by=by), key)
+        await self._tell_schedule(row, c.TriggerSchedule(label=label, by=by), key)
         return run_id_of(row.id, label)
 
     async def backfill(self, name: str, period: Period, *, by: str = "", key: str | None = None) -> int:
-        """Start the runs of past nominal times that have none. Returns how many times there are. Raises BadSchedule."""
-        row = await self._row(name)
-        state = await self._state(row)
+        """Start the runs of past nominal times that have none. Returns how many times there are.
+
+        Raises BadSchedule, and RunFinished if the schedule was removed.
+        """
+        row = await self._find_row(name)
+        state = await self._state_to_go_on(row)
         begin, end = (_in_zone(moment, state.spec) for moment in (period.first, period.last))
         self._check_backfill(begin, end, period.overlap)
         times = takewhile(lambda nominal: nominal <= end, CALENDAR.times(state.spec, begin - 1))
-        count = sum(1 for _ in islice(times, BACKFILL_MAX + 1))
+        some = list(islice(times, BACKFILL_MAX + 1))
+        count = len(some)
         if count > BACKFILL_MAX:
-            message = f"From then to then there are more than {BACKFILL_MAX:,} times."
-            raise BadSchedule(message, hint="Choose a shorter period.", code="schedule.bad_backfill")
+            last = datetime.fromtimestamp(some[-2] / 1000, zone(state.spec.timezone)).isoformat(timespec="seconds")
+            message = f"From then to then there are more than {BACKFILL_MAX:,} times, the most for one backfill."
+            hint = f"Choose a shorter period. The first {BACKFILL_MAX:,} times end at {last}."
+            raise BadSchedule(message, hint=hint, code="schedule.bad_backfill")
         if count:
             overlap: Any = period.overlap
             command = c.BackfillSchedule(first=begin, last=end, overlap=overlap, by=by)
-            await self._tell(row, command, key)
+            await self._tell_schedule(row, command, key)
         return count
 
     def _check_backfill(self, first: int, last: int, overlap: str) -> None:
@@ -232,39 +239,38 @@ class ScheduleService:
 
     async def pause(self, name: str, reason: str = "", *, by: str = "", key: str | None = None) -> None:
         """Pause a schedule. Times that fall into the pause are missed."""
-        row = await self._row(name)
-        await self._tell(row, c.PauseRun(reason, by), key)
+        row = await self._find_row(name)
+        await self._tell_schedule(row, c.PauseRun(reason, by), key)
 
     async def resume(self, name: str, reason: str = "", *, by: str = "", key: str | None = None) -> None:
         """Resume a paused schedule."""
-        row = await self._row(name)
-        await self._tell(row, c.ResumeRun(reason, by), key)
+        row = await self._find_row(name)
+        await self._tell_schedule(row, c.ResumeRun(reason, by), key)
 
     async def remove(self, name: str, reason: str = "", *, by: str = "", key: str | None = None) -> None:
         """Remove a schedule. The runs that it started go on."""
-        row = await self._row(name)
-        await self._tell(row, c.CancelRun(reason, by=by), key)
+        row = await self._find_row(name)
+        await self._tell_schedule(row, c.CancelRun(reason, by=by), key)
 
-    async def _tell(self, row: RunRow, command: c.Mailed, key: str | None) -> None:
+    async def _tell_schedule(self, row: RunRow, command: c.Mailed, key: str | None) -> None:
         """Give a schedule a command. Raises RunFinished if it was removed."""
         try:
             await self._service.tell(row.id, command, key=key)
         except RunFinished:
-            message = f"There is no schedule {schedule_name(row.id)[:60]!r}: it was removed."
-            raise RunFinished(message, hint=LIST) from None
+            raise _removed_error(row) from None
 
     # --- looking --------------------------------------------------------------------------------------------------
 
     async def get(self, name: str) -> Schedule:
         """Return one schedule. Raises NotFound."""
-        row = await self._row(name)
-        return await self._view(row, await self._hosted_versions())
+        row = await self._find_row(name)
+        return await self._schedule_view(row, await self._hosted_versions())
 
     async def list(self, *, after: str | None = None, limit: int = 100) -> tuple[list[Schedule], str | None]:
         """Return a page of schedules, newest first, without those that were removed; and the cursor of the next."""
         page = await self._service.search(RunQuery(workflow=WORKFLOW, after=after, limit=limit))
         hosted = await self._hosted_versions()
-        views = [await self._view(row, hosted) for row in page.rows if row.status not in OVER]
+        views = [await self._schedule_view(row, hosted) for row in page.rows if row.status not in OVER]
         return views, page.cursor
 
     async def all(self) -> AsyncIterator[Schedule]:
@@ -278,22 +284,22 @@ class ScheduleService:
                 return
 
     async def next(self, name: str, count: int = 5) -> Sequence[NominalTime]:
-        """Return the next nominal times of a schedule."""
-        row = await self._row(name)
-        state = await self._state(row)
-        if state.over:
-            return []
+        """Return the next nominal times of a schedule. Raises UsageError, and RunFinished if it was removed."""
+        if count < 1:
+            raise UsageError(f"{count} is not a number of nominal times.", hint="Ask for one at least.")
+        row = await self._find_row(name)
+        state = await self._state_to_go_on(row)
         now = self._service.clock.now_ms()
         after = max(now, state.next - 1) if state.next else now
         return next_times(row.id, state.spec, after, count)
 
-    async def _view(self, row: RunRow, hosted: frozenset[str] | None) -> Schedule:
-        state = await self._state(row)
+    async def _schedule_view(self, row: RunRow, hosted: frozenset[str] | None) -> Schedule:
+        state = await self._read_state(row)
         spec = state.spec
         name = schedule_name(row.id)
         return Schedule(
             name=name,
-            status=_status(row, state, is_undeclared=_is_undeclared(row, hosted)),
+            status=_schedule_status(row, state, is_undeclared=_is_undeclared(row, hosted)),
             workflow=spec.workflow,
             input=Raw(await self._service.values.load(bytes(spec.input))),
             cron=spec.cron or None,
@@ -318,7 +324,7 @@ class ScheduleService:
             reason=state.held.message if state.held is not None else state.pause_reason,
         )
 
-    async def _state(self, row: RunRow) -> ScheduleState:
+    async def _read_state(self, row: RunRow) -> ScheduleState:
         """Return the state of a schedule, with the definition that its host has not read yet, if there is one."""
         # Read before the state: what the host reads in between is in both.
         waiting = await self._service.reader.waiting_commands(row)
@@ -335,10 +341,19 @@ class ScheduleService:
                 now = self._service.clock.now_ms()
                 decided = min(now, state.next - 1) if state.next else now
                 state.spec = command.spec
+                if state.over:
+                    state.status = "running"  # it is added again
                 state.next = next(CALENDAR.times(command.spec, decided), 0)
         return state
 
-    async def _row(self, name: str) -> RunRow:
+    async def _state_to_go_on(self, row: RunRow) -> ScheduleState:
+        """Return the state of a schedule that was not removed. Raises RunFinished."""
+        state = await self._read_state(row)
+        if state.over:
+            raise _removed_error(row)
+        return state
+
+    async def _find_row(self, name: str) -> RunRow:
         found = await self._row_or_none(name)
         if found is None:
             raise NotFound(f"There is no schedule {name[:60]!r}.", hint=LIST)
@@ -373,10 +388,14 @@ def next_times(run_id: str, spec: ScheduleSpec, after: int, count: int) -> list[
             local=datetime.fromtimestamp(nominal / 1000, zone(spec.timezone)).isoformat(timespec="seconds"),
             starts=datetime.fromtimestamp(start_at(name, spec, nominal) / 1000, UTC),
             run=run_id_of(run_id, run_label(nominal)),
-            note=marks(spec, nominal),
+            note=clock_notes(spec, nominal),
         )
         for nominal in islice(CALENDAR.times(spec, after), min(count, NEXT_MAX))
     ]
+
+
+def _removed_error(row: RunRow) -> RunFinished:
+    return RunFinished(f"There is no schedule {schedule_name(row.id)[:60]!r}: it was removed.", hint=LIST)
 
 
 def _is_undeclared(row: RunRow, hosted: frozenset[str] | None) -> bool:
@@ -384,12 +403,12 @@ def _is_undeclared(row: RunRow, hosted: frozenset[str] | None) -> bool:
     return is_declared(row.version) and hosted is not None and row.version not in hosted
 
 
-def _definition(schedule: Schedule) -> list[Any]:
+def _what_it_starts(schedule: Schedule) -> list[Any]:
     """Return what a schedule starts and when, without what became of it."""
     return [getattr(schedule, name) for name in ScheduleForm.__struct_fields__]
 
 
-def _status(row: RunRow, state: ScheduleState, *, is_undeclared: bool) -> ScheduleStatus:
+def _schedule_status(row: RunRow, state: ScheduleState, *, is_undeclared: bool) -> ScheduleStatus:
     if row.status in OVER:
         return "removed"
     if is_undeclared:

@@ -52,12 +52,12 @@ from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.clock import StoreClock
 from weft.runtime.commit_feed import CommitFeed
 from weft.runtime.compiled_documents import CompiledDocuments
-from weft.runtime.finished_error import finished_error, imported_error, moved_error, moved_to
+from weft.runtime.finished_error import finished_error, imported_error, moved_error, moved_to_text
 from weft.runtime.orders import StartOrder, pin_version, start_of
 from weft.runtime.patch_limits import DEFAULT_LIMITS, PatchLimits
 from weft.runtime.policy import CurrentPolicy
 from weft.runtime.programs import AnyProgram, is_published, needs_definition, store_definition
-from weft.runtime.reader import RunReader
+from weft.runtime.reader import RunReader, unknown_run
 from weft.runtime.retries import RetryUntilAvailable
 from weft.runtime.run.append_extras import ASKING
 from weft.runtime.run.draft import PendingCommand
@@ -77,6 +77,7 @@ if TYPE_CHECKING:  # parts of a host, which a program that only declares workflo
     from weft.runtime.local import LocalRuns, LocalWork
     from weft.runtime.run.actor import Actor
     from weft.runtime.step_keeper import StepKeeper
+    from weft.runtime.store_steps import StoreSteps
     from weft.runtime.streams import StreamWriter
 
 T = TypeVar("T")
@@ -120,9 +121,11 @@ class RunService:
         self.local: LocalRuns | None = beside.local if beside is not None else None
         """The runs of the host of this process, once there is one. The same holds for the attributes below."""
         self.work: LocalWork | None = beside.work if beside is not None else None
-        self.steps: StepKeeper | None = beside.steps if beside is not None else None
+        self.steps: StepKeeper | StoreSteps | None = beside.steps if beside is not None else None
         self.streams: StreamWriter | None = beside.streams if beside is not None else None
-        self.retry_until_available: RetryUntilAvailable = beside.retry_until_available if beside is not None else _once
+        self.retry_until_available: RetryUntilAvailable = (
+            beside.retry_until_available if beside is not None else _call_once
+        )
         """Repeat a call to the store until it answers; without a host, try once."""
         self.policy: CurrentPolicy = beside.policy if beside is not None else CurrentPolicy(store.policies)
         """What is permitted, as the host of this process knows it."""
@@ -135,7 +138,7 @@ class RunService:
         self._store_timeout = StoreTimeout(self._answered_at)
         self._told_at = 0.0
         """When a command was last written here, by the loop's clock."""
-        self.reader = RunReader(store, self._program)
+        self.reader = RunReader(store, self._local_program)
         self._starts = Starts(self)
         self._unowned = UnownedRuns(
             store,
@@ -147,13 +150,18 @@ class RunService:
             hooks=lambda: self.known_code.hooks() if self.known_code is not None else None,
         )
 
-    def _program(self, workflow: str, version: str) -> AnyProgram | None:
+    def _local_program(self, workflow: str, version: str) -> AnyProgram | None:
         return self.local.catalogue.program(workflow, version) if self.local is not None else None
 
     @property
     def known_code(self) -> HostCatalogue | None:
         """The workflows whose code is in this process: those of its host, else those of its app."""
         return self.local.catalogue if self.local is not None else self.declared
+
+    @property
+    def whole_store(self) -> Store:
+        """The store with its hosts and queues, which belong to no tenant."""
+        return self.store
 
     # --- starting -------------------------------------------------------------------------------------------------
 
@@ -241,9 +249,11 @@ class RunService:
 
         Raises Unavailable or Full soon if the store does not accept writes.
         """
-        await self.wait_for_store(self._tell(run_id, command, key), _unknown(run_id), hint=AGAIN, run_id=run_id)
+        await self.wait_for_store(
+            self._tell_or_send(run_id, command, key), _unknown_outcome_text(run_id), hint=AGAIN, run_id=run_id
+        )
 
-    async def _tell(self, run_id: RunId, command: c.Mailed, key: str | None) -> None:
+    async def _tell_or_send(self, run_id: RunId, command: c.Mailed, key: str | None) -> None:
         if self.local is None and isinstance(command, UNCHECKED):
             row = await self._send_to(run_id, command, key)
             if row is None:
@@ -252,12 +262,12 @@ class RunService:
             row = await self.row(run_id)
         if row.status == IMPORTED:
             raise imported_error(row)
-        token = _token(command, key, row.seq)
+        token = _key_row(command, key, row.seq)
         if token is not None and await self._is_known(row, token):
             return
         if row.status == MOVED:
             raise moved_error(row, command)
-        actor = await self._actor(row, command)
+        actor = await self._find_actor(row, command)
         if actor is not None and self.local is not None and row.mail > actor.mail_taken:
             actor = await self.local.take_mail(actor)  # it was accepted before this command
         if actor is not None and self.local is not None:
@@ -269,14 +279,14 @@ class RunService:
                     raise
                 row = await self.row(run_id)  # the run has just ended and left memory
         if isinstance(command, REOPENING):
-            await self._reopen(row, command, token)
+            await self._reopen_run(row, command, token)
         elif row.status in OVER_STATUSES and (isinstance(command, CHANGING) or _is_about_review(row, command)):
             await self._unowned.reopen(row, command, token)
         elif row.status in OVER_STATUSES:
             raise finished_error(row, command, self.clock.now_ms())
         elif not await self._settle_here(row, command, token):
-            await self._check(row, command)
-            await self._send(row, command, token)
+            await self._check_by_state(row, command)
+            await self._send_mail(row, command, token)
         self._told_at = asyncio.get_running_loop().time()
         self.wake()
 
@@ -307,24 +317,24 @@ class RunService:
 
         Raises NotFound.
         """
-        mail = self._mail(RunUid(""), command, _token(command, key))
+        mail = self._make_mail(RunUid(""), command, _key_row(command, key))
         done = await self.store.inboxes.send_to(run_id, mail)
         if done.row is None:
-            raise self._unknown_run(run_id)
+            raise unknown_run(run_id, self.store.url)
         if done.sent is None:
             return done.row
         await self._check_sent(done.sent, done.row, command, key)
         self._told_at = asyncio.get_running_loop().time()
         return None
 
-    async def _send(self, row: RunRow, command: c.Mailed, token: KeyRow | None) -> None:
-        mail = self._mail(row.uid, command, token)
+    async def _send_mail(self, row: RunRow, command: c.Mailed, token: KeyRow | None) -> None:
+        mail = self._make_mail(row.uid, command, token)
         (sent,) = await self.store.log.send([mail])
         await self._check_sent(sent, row, command, token.key if token is not None else None)
         if sent is Sent.ACCEPTED and self.local is not None:
             self.local.post(mail)  # if the run is loaded here meanwhile, the next command must not overtake this one
 
-    def _mail(self, to: RunUid, command: c.Mailed, token: KeyRow | None) -> Mail:
+    def _make_mail(self, to: RunUid, command: c.Mailed, token: KeyRow | None) -> Mail:
         return Mail(
             id=self.ids.new(),
             to=to,
@@ -353,7 +363,7 @@ class RunService:
             raise KeyReused(f'The key "{token.key}" was used for another command to {row.id}.')
         return known is not None
 
-    async def _actor(self, row: RunRow, command: c.Mailed) -> Actor | None:
+    async def _find_actor(self, row: RunRow, command: c.Mailed) -> Actor | None:
         """Return the run in memory here. A run is not loaded for a retry, which needs only the store."""
         if not isinstance(command, REOPENING):
             return await self.load_here(row)
@@ -376,7 +386,7 @@ class RunService:
         """Return whether this host is dead."""
         return host in await self.store.hosts.find_dead(monotonic=self.clock.monotonic())
 
-    async def _check(self, row: RunRow, command: c.Mailed) -> None:
+    async def _check_by_state(self, row: RunRow, command: c.Mailed) -> None:
         """Refuse a command by the run's current state, as far as possible, because mail gets no answer."""
         if isinstance(command, c.SetResult):
             await self._unowned.decide(row, command)  # this loads a large result
@@ -388,7 +398,7 @@ class RunService:
         """Decide a command on a copy of a run, and change nothing. ``blobs`` are not stored yet. Raises the refusal."""
         return await self._unowned.judge(row, command, blobs, retry=isinstance(command, REOPENING))
 
-    async def _reopen(self, row: RunRow, command: c.Mailed, token: KeyRow | None) -> None:
+    async def _reopen_run(self, row: RunRow, command: c.Mailed, token: KeyRow | None) -> None:
         """Retry a run that is over or held. A run that a host owns gets the command by mail."""
         if row.status == PENDING:
             raise Refused(f"{row.id} is pending: no host has claimed it, so there is nothing to retry.")
@@ -399,7 +409,7 @@ class RunService:
             await self._unowned.reopen(row, command, token)
             return
         await self._unowned.decide(row, command)
-        await self._send(row, command, token)
+        await self._send_mail(row, command, token)
 
     def stored_id(self, run_id: str) -> RunId:
         """Return the id of a run as the store and its log have it."""
@@ -429,14 +439,8 @@ class RunService:
         """Return the run with this id. Raises NotFound."""
         found = await self._row_or_none(run_id)
         if found is None:
-            raise self._unknown_run(run_id)
+            raise unknown_run(run_id, self.store.url)
         return found
-
-    def _unknown_run(self, run_id: RunId) -> NotFound:
-        return NotFound(
-            f"No run {run_id[:100]!r} in {self.store.url}.",
-            hint="weft list shows what is there; --url names another store.",
-        )
 
     async def _row_or_none(self, run_id: RunId) -> RunRow | None:
         return await self.store.directory.find(run_id)
@@ -474,7 +478,7 @@ class RunService:
                 return msgspec.structs.replace(seen, output=output or await self.values.load(seen.output))
         row = await self.row(run_id)
         if row.ended_at is None:
-            await self._wait(row, timeout)
+            await self._wait_for_end(row, timeout)
         last = await self.store.directory.row(row.uid)
         if last is None:
             raise NotFound(f"{run_id} was deleted.")
@@ -486,12 +490,12 @@ class RunService:
             case e.RunCancelledEvent(reason=reason):
                 return Ending("cancelled", b"null", None, reason)
             case e.RunMoved():
-                return Ending(MOVED, b"null", None, moved_to(last))
+                return Ending(MOVED, b"null", None, moved_to_text(last))
         if last.status == IMPORTED:
             return Ending(IMPORTED, b"null", None)  # it had not ended when it was exported
         return await self.ending(run_id, timeout=timeout)
 
-    async def _wait(self, row: RunRow, timeout: float | None) -> None:
+    async def _wait_for_end(self, row: RunRow, timeout: float | None) -> None:
         if self.local is not None and self.status.running:
             await self.local.wait_for_end(row.uid, timeout=timeout)
             return
@@ -508,21 +512,23 @@ def _is_about_review(row: RunRow, command: c.Mailed) -> bool:
     return isinstance(command, c.DecideAsk | c.WithdrawPatch) and bool(row.attributes.get(ASKING))
 
 
-async def _once(call: Callable[[], Awaitable[T]]) -> T:
+async def _call_once(call: Callable[[], Awaitable[T]]) -> T:
     return await call()
 
 
-def _unknown(run_id: RunId) -> str:
+def _unknown_outcome_text(run_id: RunId) -> str:
     return f"{run_id} may or may not have received this"
 
 
-def _token(command: c.Mailed, key: str | None, seq: int = 0) -> KeyRow | None:
+def _key_row(command: c.Mailed, key: str | None, seq: int = 0) -> KeyRow | None:
     if key is not None and key.startswith(RESERVED_KEYS) and not getattr(command, "answer", False):
         raise BadValue(f"A key may not begin with {RESERVED_KEYS!r}.", code="value.bad_name")
-    return KeyRow(key, values.digest(c.encode(_without_id(command))), Seq(seq + 1)) if key is not None else None
+    if key is None:
+        return None
+    return KeyRow(key, values.digest(c.encode(_command_without_varying_fields(command))), Seq(seq + 1))
 
 
-def _without_id(command: c.Mailed) -> c.Mailed:
+def _command_without_varying_fields(command: c.Mailed) -> c.Mailed:
     if isinstance(command, c.PatchRun):
         # How it was judged depends on the moment, and it may be judged again until it applies.
         return msgspec.structs.replace(command, base="", prepared=e.ABSENT, expect="")

@@ -11,9 +11,11 @@ If that host dies, the loss is reported to the run.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,8 +23,10 @@ import msgspec
 
 from weft.core import commands as c
 from weft.core.effects import PerformTask
+from weft.core.event_parts import Parent
 from weft.core.ids import EntryId, HostId, Millis, RunUid
-from weft.errors import BadValue, StoreError
+from weft.core.run.children import caller_of
+from weft.errors import BadValue, Corrupt, NotFound, StoreError
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import Mail, Store
 from weft.ports.tasks import STEP_LIMIT, QueueLimits, TaskOffer
@@ -31,7 +35,7 @@ from weft.runtime.built_in import BuiltIn, task_name
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.duties.scheduler import MAIL, RUNS, TASKS, Wakeups
 from weft.runtime.host_limits import HostLimits
-from weft.runtime.key_limits import key_of
+from weft.runtime.key_limits import limit_key
 from weft.runtime.retries import RetryUntilAvailable
 from weft.runtime.run.actor import Actor
 from weft.runtime.run.ports import CountsStalls
@@ -52,6 +56,9 @@ ROWS_PER_CALL = 200
 ROUNDS_MAX = 5
 """How many times in a row to ask for tasks before other duties have their turn."""
 
+_Identity = tuple[RunUid, int, int, int]
+"""The run, the number of the task, its attempt and its delivery."""
+
 
 class Offered(msgspec.Struct, frozen=True, omit_defaults=True):
     """The data about a task that another host needs to perform it."""
@@ -63,6 +70,8 @@ class Offered(msgspec.Struct, frozen=True, omit_defaults=True):
     trace: str = ""
     """The span of the attempt as a W3C traceparent, if the host of the run is traced."""
     workflow: str = ""
+    caller: Parent | None = None
+    """Who asked the agent, if it is the run of one."""
 
 
 class _NewRow(NamedTuple):
@@ -130,6 +139,12 @@ class SharedTasks:
         self._is_behind = False
         """Whether tasks may wait because this host had no slots. Then its own tasks wait for their turns too."""
         self._taken: dict[tuple[RunUid, int], TaskOffer] = {}
+        self._removals: list[set[_Identity]] = []
+        """For each call whose answer may name rows of this host: the rows that were removed since it was made."""
+        self._reports = 0
+        """How many results are being put into inboxes, together with the removal of their rows."""
+        self._takes = True
+        """Whether this host still takes tasks."""
         self._lingering: set[TaskOffer] = set()
         """Unwanted tasks of this host that were not in flight when it last looked."""
         self._queues = catalogue.queues()
@@ -218,15 +233,15 @@ class SharedTasks:
             rows: list[_NewRow] = []
             for entry in entries:
                 if isinstance(entry[0], Actor):
-                    row = await self._row(entry[0], entry[1])
+                    row = await self._new_row(entry[0], entry[1])
                     rows += [row] if row is not None else ()
                 else:
-                    unknown |= await self._exchange(rows)
+                    unknown |= await self._update_rows(rows)
                     rows = []
                     uid, tasks = entry[0], entry[1]
                     await self._retry_until_available(partial(self._tasks.withdraw, uid, tasks))
                     self._wakeups.wake(TASKS)
-            unknown |= await self._exchange(rows)
+            unknown |= await self._update_rows(rows)
             # Rows may still be inserted, even after the tasks are done. A reload ends the epoch of these rows. Until
             # then the runs must not be released, because nobody would wait for their tasks.
             for actor in unknown.values():
@@ -238,7 +253,7 @@ class SharedTasks:
                 if not self._in_progress[actor.uid]:
                     del self._in_progress[actor.uid]
 
-    async def _exchange(self, rows: Sequence[_NewRow]) -> dict[RunUid, Actor]:
+    async def _update_rows(self, rows: Sequence[_NewRow]) -> dict[RunUid, Actor]:
         """Insert rows, remove those of tasks that have ended, and begin what may begin at once.
 
         Returns the runs for which it is unknown whether their rows were inserted.
@@ -249,10 +264,12 @@ class SharedTasks:
         while left or self._finished:
             batch, finished = left[:ROWS_PER_CALL], self._finished[:ROWS_PER_CALL]
             self._is_behind = self._is_behind or own_left > self._worker.free_slots()
-            stalls, most, now = self._heartbeat.stalls, 0 if self._is_behind else own_left, self._clock.now_ms()
+            may_take = self._takes and not self._is_behind
+            stalls, most, now = self._heartbeat.stalls, own_left if may_take else 0, self._clock.now_ms()
             try:
                 offered = [row.offer for row in batch]
-                done = await self._tasks.exchange(self._host, finished, offered, now=now, most=most)
+                with self._note_removals() as removed:
+                    done = await self._tasks.exchange(self._host, finished, offered, now=now, most=most)
             except StoreError:
                 if finished:
                     await self._retry_until_available(partial(self._tasks.finish, self._host, finished))
@@ -262,8 +279,8 @@ class SharedTasks:
             self._forget_rows(finished)
             taken = set(map(id, done.taken))
             for row in batch:
-                if id(row.offer) in taken:
-                    self._perform(row.offer, row.offered, stalls)
+                if id(row.offer) in taken and not self._is_known(row.offer, removed):
+                    self._perform_offer(row.offer, row.offered, stalls)
             left, own_left = left[len(batch) :], max(0, own_left - len(batch))
             if done.is_ready or self._is_behind:
                 self._wakeups.wake(TASKS)
@@ -284,23 +301,44 @@ class SharedTasks:
         """Forget taken rows that were removed: the first of those that have ended."""
         del self._finished[: len(finished)]
         for offer in finished:
-            if self._taken.get((offer.uid, offer.task)) is offer:
-                del self._taken[offer.uid, offer.task]
+            self._forget_row(offer)
 
-    async def _row(self, actor: Actor, effect: PerformTask) -> _NewRow | None:
-        """Return the row of a task; None if its attempt fails because the key of its limit cannot be found."""
+    def _forget_row(self, offer: TaskOffer) -> None:
+        """Forget a taken row that was removed."""
+        if self._taken.get((offer.uid, offer.task)) is offer:
+            del self._taken[offer.uid, offer.task]
+        for removed in self._removals:
+            removed.add(_identity_of(offer))
+
+    @contextmanager
+    def _note_removals(self) -> Iterator[set[_Identity]]:
+        """Collect the rows that are removed while the store answers a call. Its answer may still name them."""
+        removed: set[_Identity] = set()
+        self._removals = [*self._removals, removed]
+        try:
+            yield removed
+        finally:
+            self._removals = [other for other in self._removals if other is not removed]
+
+    def _is_known(self, offer: TaskOffer, removed: set[_Identity]) -> bool:
+        """Return whether another call brought this row, and whether its task may even have ended since."""
+        known = self._taken.get((offer.uid, offer.task))
+        return _identity_of(offer) in removed or (known is not None and _identity_of(known) == _identity_of(offer))
+
+    async def _new_row(self, actor: Actor, effect: PerformTask) -> _NewRow | None:
+        """Return the row of a task; None if its attempt fails because its key cannot be found."""
         name = task_name(effect)
         limit = self.limits.of_step(name)
         key = ""
         if limit is not None:
             try:
-                key = key_of(effect.step, limit, await arguments_of(effect, self._load))
-            except BadValue as error:
+                key = limit_key(effect.step, limit, await arguments_of(effect, self._load))
+            except (BadValue, NotFound, Corrupt) as error:  # the last two: its arguments are gone from the store
                 self.offered.get(actor.uid, {}).pop(effect.task, None)
                 body = RefusedStep(effect.step, error)
                 self._worker.perform(Flight(actor.uid, actor.id, effect, body, stalls=actor.stalls))
                 return None
-        offered = self._offered(actor, effect)
+        offered = self._make_offered(actor, effect)
         offer = TaskOffer(
             uid=actor.uid,
             task=effect.task,
@@ -339,8 +377,8 @@ class SharedTasks:
         return self._in_progress[uid] > 0
 
     def has_rows_to_remove(self) -> bool:
-        """Return whether tasks have ended here whose rows still count under a limit."""
-        return bool(self._finished)
+        """Return whether tasks have ended here whose rows are still there."""
+        return bool(self._finished) or self._reports > 0
 
     def forget(self, uid: RunUid) -> None:
         """Forget a run that leaves this host. Its rows stay."""
@@ -376,15 +414,18 @@ class SharedTasks:
         for _ in range(ROUNDS_MAX):
             free = min(self._worker.free_slots(), TAKEN_PER_ROUND)
             steps = [*self._catalogue.steps(), *self._built_in.shared_steps()]
-            if not free or not steps:
+            if not free or not steps or not self._takes:
                 self._is_behind = not free
                 return total
             stalls = self._heartbeat.stalls
-            offers = await self._tasks.take(
-                self._host, queues=await self._open_queues(), steps=steps, now=self._clock.now_ms(), limit=free
-            )
+            queues = await self._open_queues()
+            with self._note_removals() as removed:
+                offers = await self._tasks.take(
+                    self._host, queues=queues, steps=steps, now=self._clock.now_ms(), limit=free
+                )
             for offer in offers:
-                self._perform(offer, _decode(offer.body), stalls)
+                if not self._is_known(offer, removed):
+                    self._perform_offer(offer, _decode(offer.body), stalls)
             total += len(offers)
             # Keys take turns, so that one call may not bring all that they allow.
             if len(offers) < free and not any(offer.limit for offer in offers):
@@ -392,6 +433,18 @@ class SharedTasks:
                 return total
         self._wakeups.wake(TASKS)
         return total
+
+    async def stop_taking(self, seconds: float) -> None:
+        """Take nothing more. Waits, at most this long, for the answers of calls that may have taken tasks.
+
+        A task that nobody here knows of would be lost with this host.
+        """
+        self._takes = False
+        asked, ends = self._removals, self._clock.monotonic() + seconds
+        while any(one is other for one in asked for other in self._removals):
+            if self._clock.monotonic() > ends:
+                return
+            await asyncio.sleep(0.001)
 
     async def _open_queues(self) -> Sequence[str] | None:
         """Return the queues that this host serves and that are not held; None for all."""
@@ -405,7 +458,7 @@ class SharedTasks:
         """Note when the rate of a key next lets something begin that waits for it."""
         self.turn_at = await self._tasks.next_turn(self._clock.now_ms()) if self.limits.paced else None
 
-    def _perform(self, offer: TaskOffer, offered: Offered, stalls: int) -> None:
+    def _perform_offer(self, offer: TaskOffer, offered: Offered, stalls: int) -> None:
         self._taken[offer.uid, offer.task] = offer
         actor = self._runs.actors.get(offer.uid) if offer.limit else None
         if actor is not None and actor.ready and offer.task not in actor.machine.state.tasks:
@@ -422,21 +475,22 @@ class SharedTasks:
             stalls=stalls,
             root=offered.root,
             workflow=offered.workflow,
+            caller=offered.caller,
         )
         self._worker.perform(flight)
 
-    def _offered(self, actor: Actor, effect: PerformTask) -> Offered:
+    def _make_offered(self, actor: Actor, effect: PerformTask) -> Offered:
         trace = self.traceparent(actor, effect) if self.traceparent else ""
         state = actor.machine.state
-        return Offered(actor.id, effect, state.root, trace, state.workflow)
+        return Offered(actor.id, effect, state.root, trace, state.workflow, caller_of(state))
 
     async def renew(self) -> None:
         """Stop tasks that this host no longer holds; begin tasks taken by a call whose answer never arrived."""
         known = dict(self._taken)
         stalls = self._heartbeat.stalls
-        held = {
-            (offer.uid, offer.task): offer for _, offer in await self._tasks.taken_by([self._host], limit=TAKEN_MAX)
-        }
+        with self._note_removals() as removed:
+            rows = await self._tasks.taken_by([self._host], limit=TAKEN_MAX)
+        held = {(offer.uid, offer.task): offer for _, offer in rows}
         for place, offer in known.items():
             if place not in held and self._taken.get(place) is offer:
                 del self._taken[place]
@@ -444,8 +498,8 @@ class SharedTasks:
         for place, offer in held.items():
             if offer.unwanted:
                 self._stop_unwanted(offer)
-            elif place not in self._taken and place not in known:
-                self._perform(offer, _decode(offer.body), stalls)
+            elif place not in known and not self._is_known(offer, removed):
+                self._perform_offer(offer, _decode(offer.body), stalls)
 
     def _stop_unwanted(self, offer: TaskOffer) -> None:
         """Stop a task that was withdrawn. Its row counts until its body has ended."""
@@ -478,25 +532,45 @@ class SharedTasks:
         offer = flight.offer
         assert offer is not None
         mail = Mail(id=self._ids.new(), to=offer.uid, body=c.encode(report), at=self._clock.now_ms())
-        await self._retry_until_available(lambda: self._tasks.settle(self._host, offer, mail))
-        if self._taken.get((offer.uid, offer.task)) is offer:
-            del self._taken[offer.uid, offer.task]
+        self._reports += 1
+        try:
+            await self._retry_until_available(lambda: self._tasks.settle(self._host, offer, mail))
+        finally:
+            self._reports -= 1
+        self._forget_row(offer)
         self._worker.answered(flight)
         self._wakeups.wake(MAIL, RUNS, TASKS)
+
+    async def remove_unwanted(self) -> None:
+        """Remove the rows of this host that nobody needs. For a host that stops, after all bodies have ended."""
+        if not self._taken:
+            return
+        rows = await self._tasks.taken_by([self._host], limit=TAKEN_MAX, with_body=False)
+        if unwanted := [offer for _, offer in rows if offer.unwanted]:
+            await self._tasks.finish(self._host, unwanted)
 
     async def expire(self, dead: Sequence[HostId]) -> None:
         """Settle the rows taken by dead hosts, and report each task as lost to its run."""
         if not dead:
             return
-        for host, offer in await self._tasks.taken_by(dead, limit=TAKEN_PER_ROUND):
-            if offer.unwanted:
-                await self._tasks.finish(host, [offer])
-                continue
-            lost = c.ReportTaskLost(EntryId(offer.task), offer.attempt, offer.delivery)
-            mail = Mail(
-                id=f"lost/{offer.task}/{offer.attempt}/{offer.delivery}",
-                to=offer.uid,
-                body=c.encode(lost),
-                at=self._clock.now_ms(),
-            )
-            await self._tasks.settle(host, offer, mail)
+        rows = await self._tasks.taken_by(dead, limit=TAKEN_MAX, with_body=False)
+        for first in range(0, len(rows), ROWS_PER_CALL):
+            batch = rows[first : first + ROWS_PER_CALL]
+            await asyncio.gather(*(self._expire_row(host, offer) for host, offer in batch))
+
+    async def _expire_row(self, host: HostId, offer: TaskOffer) -> None:
+        if offer.unwanted:
+            await self._tasks.finish(host, [offer])
+            return
+        lost = c.ReportTaskLost(EntryId(offer.task), offer.attempt, offer.delivery)
+        mail = Mail(
+            id=f"lost/{offer.task}/{offer.attempt}/{offer.delivery}",
+            to=offer.uid,
+            body=c.encode(lost),
+            at=self._clock.now_ms(),
+        )
+        await self._tasks.settle(host, offer, mail)
+
+
+def _identity_of(offer: TaskOffer) -> _Identity:
+    return offer.uid, offer.task, offer.attempt, offer.delivery

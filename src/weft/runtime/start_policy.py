@@ -14,7 +14,7 @@ from weft.core.ids import Millis
 from weft.errors import LimitExceeded
 from weft.ports.clock import Clock
 from weft.ports.policies import PolicyVersions, WindowCount
-from weft.runtime.policy import asked_for, denied
+from weft.runtime.policy import asked_for, denied_error
 from weft.runtime.programs import AnyProgram, graph_program
 
 if TYPE_CHECKING:  # only for programs with a policy
@@ -38,28 +38,28 @@ class StartPolicy:
 
         Raises NotAllowed if the workflow or something in it is denied, LimitExceeded if a limit is reached.
         """
-        graph = self._graph(start)
-        asked = _asked(start, graph)
+        graph = self._graph_of(start)
+        asked = _asked_for(start, graph)
         verdict = rules.verdict(asked, "allow")
         if verdict.permission == "deny":
-            raise denied(asked, verdict)
+            raise denied_error(asked, verdict)
         if graph is not None:
             from weft.agents.policy.graph_work import denied_work  # noqa: PLC0415 - see above
 
             for _, wanted, found in denied_work(graph, rules, asked):
-                raise denied(wanted, found)
-        return await self._count(rules, asked)
+                raise denied_error(wanted, found)
+        return await self._count_start(rules, asked)
 
     async def give_back(self, counted: Sequence[WindowCount]) -> None:
         """Forget a start that made no run."""
         if counted:
             await self._counts.give_back(counted)
 
-    def _graph(self, start: c.StartRun) -> GraphModel | None:
+    def _graph_of(self, start: c.StartRun) -> GraphModel | None:
         program = graph_program(self._program(start.workflow, start.version))
         return program.graph if program is not None else None
 
-    async def _count(self, rules: PolicyRules, asked: Asked) -> Sequence[WindowCount]:
+    async def _count_start(self, rules: PolicyRules, asked: Asked) -> Sequence[WindowCount]:
         from weft.agents.policy.rules import RUNS  # noqa: PLC0415 - see above
         from weft.agents.policy.windows import window_at  # noqa: PLC0415
 
@@ -86,13 +86,13 @@ class StartPolicy:
         raise _limit_reached(asked, full, now)
 
 
-def _asked(start: c.StartRun, graph: GraphModel | None) -> Asked:
+def _asked_for(start: c.StartRun, graph: GraphModel | None) -> Asked:
     agents = sum(isinstance(node.work, AgentWork) for node in graph.nodes.values()) if graph is not None else 0
     asked = asked_for(start.run_id, start.workflow, start.attributes, action="workflow", name=start.workflow)
-    return msgspec.structs.replace(asked, args=_arguments(bytes(start.input)), agents=agents)
+    return msgspec.structs.replace(asked, args=_start_arguments(bytes(start.input)), agents=agents)
 
 
-def _arguments(raw: bytes) -> dict[str, Any]:
+def _start_arguments(raw: bytes) -> dict[str, Any]:
     found = msgspec.json.decode(raw)
     return found if isinstance(found, dict) else {}
 

@@ -9,11 +9,11 @@ import msgspec
 
 from weft.core import values
 from weft.core.start_rules import StartRule, decode_rule, encode_rule
-from weft.core.unstorable import is_storable_text
+from weft.core.unstorable import is_storable_text, to_encodable
 from weft.errors import BadValue, LimitExceeded, UsageError, WeftError
 from weft.ports.starts import RuledStarts
 from weft.runtime.typed_words import parse_word
-from weft.steps.failures import text_of
+from weft.steps.failures import error_phrase
 
 KEY_CHARS_MAX = 200
 NOT_STARTED = "Nothing was started."
@@ -53,7 +53,7 @@ async def publish_rules(starts: RuledStarts, names: Sequence[str], rules: Mappin
         await starts.set_rules(changes)
 
 
-def key_of(declared: DeclaredRule, workflow: str, given: bytes, words: Sequence[str] = ()) -> StartKey:
+def start_key(declared: DeclaredRule, workflow: str, given: bytes, words: Sequence[str] = ()) -> StartKey:
     """Work out the key of a start. ``words`` are arguments that are text because nobody here knows their types.
 
     Raises:
@@ -63,8 +63,8 @@ def key_of(declared: DeclaredRule, workflow: str, given: bytes, words: Sequence[
     """
     rule = declared.rule
     named = {name: parse_word(each) if name in words else each for name, each in values.decode(given).items()}
-    items = _items(rule, workflow, named, len(given)) if rule.kind == "batch" else None
-    found = [_key_text(rule, workflow, value) for value in _keys(declared, workflow, given, named, items)]
+    items = _batch_items(rule, workflow, named, len(given)) if rule.kind == "batch" else None
+    found = [_key_text(rule, workflow, value) for value in _evaluate_keys(declared, workflow, given, named, items)]
     if any(key != found[0] for key in found):
         raise BadValue(
             f"{workflow} was not started: its inputs have different keys ({found[0]!r} and others).",
@@ -74,7 +74,7 @@ def key_of(declared: DeclaredRule, workflow: str, given: bytes, words: Sequence[
     return StartKey(found[0], len(items) if items is not None else 0)
 
 
-def _items(rule: StartRule, workflow: str, named: Mapping[str, Any], size: int) -> list[Any]:
+def _batch_items(rule: StartRule, workflow: str, named: Mapping[str, Any], size: int) -> list[Any]:
     """Return the items that a start brings to a batch. Raises BadValue, LimitExceeded."""
     items = named.get(rule.items)
     if not isinstance(items, list) or not 1 <= len(items) <= rule.size:
@@ -95,12 +95,12 @@ def _items(rule: StartRule, workflow: str, named: Mapping[str, Any], size: int) 
     return items
 
 
-def _keys(
+def _evaluate_keys(
     declared: DeclaredRule, workflow: str, given: bytes, named: Mapping[str, Any], items: Sequence[Any] | None
 ) -> Sequence[Any]:
     rule = declared.rule
     if declared.call is not None:
-        return _called(declared.call, workflow, given)
+        return _call_key_function(declared.call, workflow, given)
     if rule.key_in_code:
         raise UsageError(
             f"{workflow} was not started: its key is a function, which only a process with its code can call.",
@@ -115,10 +115,10 @@ def _keys(
         defaults = msgspec.json.decode(rule.defaults) if bytes(rule.defaults) else {}
         whole = {**defaults, **named}
         bindings = [{**whole, INPUT: whole}]
-    return [_evaluated(rule.key, workflow, one) for one in bindings]
+    return [_evaluate_expression(rule.key, workflow, one) for one in bindings]
 
 
-def _evaluated(key: str, workflow: str, bindings: Mapping[str, Any]) -> Any:
+def _evaluate_expression(key: str, workflow: str, bindings: Mapping[str, Any]) -> Any:
     from weft.conditions import compile_expression  # noqa: PLC0415 - slow to import, and only for workflows with rules
 
     try:
@@ -131,14 +131,14 @@ def _evaluated(key: str, workflow: str, bindings: Mapping[str, Any]) -> Any:
         ) from error
 
 
-def _called(call: Callable[[bytes], Sequence[Any]], workflow: str, given: bytes) -> Sequence[Any]:
+def _call_key_function(call: Callable[[bytes], Sequence[Any]], workflow: str, given: bytes) -> Sequence[Any]:
     try:
         return call(given)
     except WeftError:
         raise
     except BaseException as error:  # also SystemExit: code of users must not end the host
         raise BadValue(
-            f"{workflow} was not started: its key raised {type(error).__name__}: {text_of(error)}.",
+            f"{workflow} was not started: its key raised {error_phrase(error)}.",
             hint=f"Give what the key reads, or change the key. {NOT_STARTED}",
             code="start.bad_key",
         ) from error
@@ -146,6 +146,8 @@ def _called(call: Callable[[bytes], Sequence[Any]], workflow: str, given: bytes)
 
 def _key_text(rule: StartRule, workflow: str, value: Any) -> str:
     """Return a key as text. The number 5 and the text "5" are the same key."""
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        value = to_encodable(value)  # of the built-in class: what another class says about itself is code of users
     if isinstance(value, int) and abs(value) >= 10**KEY_CHARS_MAX:
         raise BadValue(
             f"{workflow} was not started: its key is a number with more than {KEY_CHARS_MAX} digits.",

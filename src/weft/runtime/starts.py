@@ -15,12 +15,12 @@ from weft.ports.new_run import NewRun
 from weft.ports.starts import StartOutcome
 from weft.ports.store import IMPORTED, MOVED, Outcome, RunRow
 from weft.runtime.commit import RunCreator
-from weft.runtime.finished_error import moved_to
+from weft.runtime.finished_error import moved_to_text
 from weft.runtime.hooks import FOLDER
 from weft.runtime.programs import AnyProgram, input_differences, is_published
 from weft.runtime.reader import goals_in
 from weft.runtime.start_policy import StartPolicy
-from weft.runtime.start_rules import DeclaredRule, stored_rule
+from weft.runtime.start_rules import StartKey, stored_rule
 from weft.runtime.start_support import StartingService, StartOptions, StartResult
 from weft.runtime.starts_by_rule import StartsByRule
 from weft.runtime.typed_words import read_words_like
@@ -59,8 +59,8 @@ class Starts:
         if not start.style:
             check_name(start.workflow)  # it is not known yet whether there is such a workflow
         raw = bytes(start.input)
-        if options.rule is not None:
-            self._by_rule.key(start, options.rule, raw, options)  # before anything is written
+        # Before anything is written, and once: it may be a function of users.
+        key = self._by_rule.key(start, options.rule, raw, options) if options.rule is not None else None
         kept = values.seal_inline(raw) or await service.values.keep(raw)
         if kept is not raw:
             start = msgspec.structs.replace(start, input=msgspec.Raw(kept))
@@ -69,10 +69,10 @@ class Starts:
         if service.local is None:
             await service.policy.refresh()  # a host does this twice a second
         if service.policy.rules is not None:
-            return await self._create_permitted(start, raw, options)
-        if options.rule is None:
-            return await self._create(start, options)
-        return await self._create_now(start, raw, options)
+            return await self._create_permitted(start, raw, options, key)
+        if key is None:
+            return await self._create_or_attach(start, options)
+        return await self._create_now(start, raw, options, key)
 
     async def _from_step(self, start: c.StartRun, task: Task) -> c.StartRun:
         """Return a start by the code of a step. If that is a hook, the start has its place in the chain.
@@ -94,23 +94,27 @@ class Starts:
             )
         return msgspec.structs.replace(start, attributes={**start.attributes, HOOK_CHAIN: place})
 
-    async def _create_now(self, start: c.StartRun, raw: bytes, options: StartOptions) -> StartResult:
-        done = await self._create_by_rule(start, options.rule, raw, options) if options.rule is not None else None
-        return done if done is not None else await self._create(start, options)
+    async def _create_now(
+        self, start: c.StartRun, raw: bytes, options: StartOptions, key: StartKey | None
+    ) -> StartResult:
+        done = await self._create_by_rule(start, raw, options, key) if key is not None else None
+        return done if done is not None else await self._create_or_attach(start, options)
 
-    async def _create_permitted(self, start: c.StartRun, raw: bytes, options: StartOptions) -> StartResult:
+    async def _create_permitted(
+        self, start: c.StartRun, raw: bytes, options: StartOptions, key: StartKey | None
+    ) -> StartResult:
         """Start a run if the policy permits it. A start that made a run before is always answered."""
         service = self._service
         rules = service.policy.rules
         assert rules is not None, "the caller has looked"
-        found = await self._find(start) if options.chosen else None
+        found = await self._find_row(start) if options.chosen else None
         if found is not None:
-            return await self._attach(found, start, options.existing)
+            return await self._attach_to_run(found, start, options.existing)
         if self._policy is None:
-            self._policy = StartPolicy(service.store.policies, lambda: service.clock, self._program)
+            self._policy = StartPolicy(service.store.policies, lambda: service.clock, self._known_program)
         counted = await self._policy.admit(msgspec.structs.replace(start, input=msgspec.Raw(raw)), rules)
         try:
-            started = await self._create_now(start, raw, options)
+            started = await self._create_now(start, raw, options, key)
         except StoreError:
             raise  # perhaps there is a run
         except BaseException:
@@ -120,41 +124,43 @@ class Starts:
             await self._policy.give_back(counted)
         return started
 
-    def _program(self, workflow: str, version: str) -> AnyProgram | None:
+    def _known_program(self, workflow: str, version: str) -> AnyProgram | None:
         catalogue = self._service.known_code
         return catalogue.program(workflow, version) if catalogue is not None else None
 
-    async def _create(self, start: c.StartRun, options: StartOptions) -> StartResult:
+    async def _create_or_attach(self, start: c.StartRun, options: StartOptions) -> StartResult:
         if options.chosen:
             # Look it up first, because a run that begins here runs the user's code before the store can refuse its id.
-            found = await self._find(start)
+            found = await self._find_row(start)
             if found is not None:
-                return await self._attach(found, start, options.existing)
+                return await self._attach_to_run(found, start, options.existing)
         while True:
             try:
-                return await self._make(start, options.delay_ms)
+                return await self._make_run(start, options.delay_ms)
             except IdTaken:
-                found = await self._find(start)
+                found = await self._find_row(start)
             if found is not None:
-                return await self._attach(found, start, options.existing)
+                return await self._attach_to_run(found, start, options.existing)
             await self._wait_for_id(start)
 
     async def _create_by_rule(
-        self, start: c.StartRun, rule: DeclaredRule | None, raw: bytes, options: StartOptions
+        self, start: c.StartRun, raw: bytes, options: StartOptions, key: StartKey
     ) -> StartResult | None:
         """Start a run by its workflow's rule. Returns None if the stored rule is gone meanwhile."""
+        rule = options.rule
         while rule is not None:
-            key = self._by_rule.key(start, rule, raw, options)
             done = await self._by_rule.start(start, rule, key, options)
             if isinstance(done, StartResult):
                 return done
             if done is StartOutcome.RULE_CHANGED:
                 body = await self._service.store.starts.rule(start.workflow)
                 rule = stored_rule(body) if body is not None else None
+                if rule is not None:
+                    key = self._by_rule.key(start, rule, raw, options)
                 continue
-            found = await self._find(start)
+            found = await self._find_row(start)
             if found is not None:
-                return await self._attach(found, start, options.existing)
+                return await self._attach_to_run(found, start, options.existing)
             await self._wait_for_id(start)
         return None
 
@@ -168,10 +174,10 @@ class Starts:
             )
         await asyncio.sleep(RETRY_SECONDS)
 
-    async def _find(self, start: c.StartRun) -> RunRow | None:
+    async def _find_row(self, start: c.StartRun) -> RunRow | None:
         return await self._service.store.directory.find(RunId(start.run_id))
 
-    async def _make(self, start: c.StartRun, delay_ms: int) -> StartResult:
+    async def _make_run(self, start: c.StartRun, delay_ms: int) -> StartResult:
         service, run_id = self._service, RunId(start.run_id)
         begun = service.local.begin(start) if service.local is not None and not delay_ms else None
         if begun is not None:
@@ -196,11 +202,11 @@ class Starts:
             service.work.on_created(new.wake_at)
         return StartResult(uid, run_id, created=True)
 
-    async def _attach(self, row: RunRow, start: c.StartRun, existing: str) -> StartResult:
+    async def _attach_to_run(self, row: RunRow, start: c.StartRun, existing: str) -> StartResult:
         service = self._service
         hint = "Choose another id, or omit it for a new run."
         if row.status == MOVED:
-            raise IdTaken(f"{row.id} is the id of a run that was moved{moved_to(row)}.", hint=hint, run_id=row.id)
+            raise IdTaken(f"{row.id} is the id of a run that was moved{moved_to_text(row)}.", hint=hint, run_id=row.id)
         if row.status == IMPORTED:
             raise IdTaken(f"{row.id} is the id of an imported run.", hint=hint, run_id=row.id)
         if existing == "refuse":

@@ -13,7 +13,7 @@ from weft.errors import IdTaken, Refused, RunOpen, UsageError
 from weft.ports.boundary import boundary
 from weft.ports.new_run import NewRun
 from weft.ports.starts import RuledStart, StartAnswer, StartOutcome
-from weft.runtime.start_rules import DeclaredRule, StartKey, key_of
+from weft.runtime.start_rules import DeclaredRule, StartKey, start_key
 from weft.runtime.start_support import StartingService, StartOptions, StartResult
 
 
@@ -33,7 +33,7 @@ class StartsByRule:
                 hint="Leave out the delay.",
                 code="start.delayed",
             )
-        return key_of(declared, start.workflow, given, start.words)
+        return start_key(declared, start.workflow, given, start.words)
 
     async def start(
         self, start: c.StartRun, declared: DeclaredRule, key: StartKey, options: StartOptions
@@ -44,14 +44,14 @@ class StartsByRule:
         IdTaken for the id of another start, and RunOpen.
         """
         service = self._service
-        order = self._order(start, declared, key, options)
+        order = self._ruled_start(start, declared, key, options)
         boundary("start.before")
         answer = await service.store.starts.start(order)
         boundary("start.after")
         self.answered_at = asyncio.get_running_loop().time()
         if answer.outcome in (StartOutcome.ID_TAKEN, StartOutcome.RULE_CHANGED):
             return answer.outcome
-        _refuse(answer, order, key)
+        _raise_if_refused(answer, order, key)
         if service.work is not None:
             service.work.wake()
             if order.new.wake_at is not None:
@@ -59,10 +59,12 @@ class StartsByRule:
         for replaced in answer.replaced:
             # It has the command as mail already. A run that has not begun is ended here, before its code runs.
             with contextlib.suppress(Refused):
-                await service.tell(replaced, c.CancelRun(_reason(order.new)))
+                await service.tell(replaced, c.CancelRun(_replaced_reason(order.new)))
         return StartResult(answer.uid, answer.id, answer.outcome is StartOutcome.CREATED, by_rule=True)
 
-    def _order(self, start: c.StartRun, declared: DeclaredRule, key: StartKey, options: StartOptions) -> RuledStart:
+    def _ruled_start(
+        self, start: c.StartRun, declared: DeclaredRule, key: StartKey, options: StartOptions
+    ) -> RuledStart:
         rule, now = declared.rule, self._service.clock.now_ms()
         wait_ms = options.delay_ms if rule.kind == "singleton" else rule.wait_of(key.inputs)
         new = NewRun(
@@ -85,15 +87,15 @@ class StartsByRule:
             stored=declared.stored,
             chosen=options.chosen,
             digest=values.digest(bytes(start.input)),
-            cancel=c.encode(c.CancelRun(_reason(new))),
+            cancel=c.encode(c.CancelRun(_replaced_reason(new))),
         )
 
 
-def _reason(new: NewRun) -> str:
+def _replaced_reason(new: NewRun) -> str:
     return f"replaced by {new.id}"
 
 
-def _refuse(answer: StartAnswer, order: RuledStart, key: StartKey) -> None:
+def _raise_if_refused(answer: StartAnswer, order: RuledStart, key: StartKey) -> None:
     """Raise the refusal of a start, if it was refused."""
     if answer.outcome is StartOutcome.ID_REUSED:
         raise IdTaken(

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from weft.runtime.redis_watch import RedisReport
-from weft.steps.tracebacks import loggable
+from weft.steps.tracebacks import loggable_error
 
 log = logging.getLogger("weft")
 
@@ -29,5 +29,5 @@ class HostStatus:
         """Mark the host as failed: its health check fails, and its process stops it."""
         if self.failure is None:
             self.failure = error
-            log.critical("weft: %s failed; this host stops", what, exc_info=loggable(error))
+            log.critical("weft: %s failed; this host stops", what, exc_info=loggable_error(error))
             self.on_failure()

@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
+from weft.core import values
 from weft.core.goal.catalogue import Checkup
 from weft.core.goal.definitions import HttpWay, StepDef
 from weft.errors import StoreError, WeftError
@@ -23,7 +25,7 @@ from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.goal_language import GOAL_LANGUAGES
 from weft.runtime.plan_health import PlanHealth, runs_others
 from weft.runtime.retries import RetryUntilAvailable
-from weft.steps.http.health import probe
+from weft.steps.http.health import check_server_health
 from weft.steps.task import Executor
 
 log = logging.getLogger("weft")
@@ -74,7 +76,7 @@ class StepKeeper:
     async def start(self) -> None:
         """Learn the steps in the store. Raises NameTaken or BadStep if they conflict with those of the host."""
         await self._retry_until_available(self.stored.refresh)
-        for fault in self._learn():
+        for fault in await self._learn_stored_steps():
             raise fault
 
     def planned(self) -> Sequence[StepDef]:
@@ -82,30 +84,42 @@ class StepKeeper:
         return self._catalogue.planned()
 
     async def load(self, document: Any) -> LoadedSteps:
-        """Read a document of steps in a thread: its scripts are compiled, which may be slow. Raises BadStep."""
-        return await self._executor.in_thread(lambda: load_steps(document, GOAL_LANGUAGES, self._catalogue))
+        """Read a document of steps in a thread: its scripts are compiled, which may be slow.
+
+        Raises BadStep, and BadValue or LimitExceeded if the document is not a value that can be stored.
+        """
+
+        def work() -> LoadedSteps:
+            values.encode(document, what="the document has")
+            return load_steps(document, GOAL_LANGUAGES, self._catalogue, self.stored.give_way)
+
+        return await self._executor.in_thread(work)
 
     async def refresh(self) -> bool:
         """Learn new steps in the store. Returns whether there were any. Steps that conflict are left out and logged."""
         await self.stored.refresh()
         if self.stored.number == self.learned:
             return False
-        for fault in self._learn():
+        for fault in await self._learn_stored_steps():
             log.warning("weft: this host ignores a step in the store: %s", fault)
         return True
 
-    def _learn(self) -> Sequence[WeftError]:
-        self.learned = self.stored.number
-        return self._catalogue.learn_steps(self.stored.steps)
+    async def _learn_stored_steps(self) -> Sequence[WeftError]:
+        while True:
+            number, learning = self.stored.number, self._catalogue.learning(self.stored.steps)
+            await self._executor.in_thread(partial(learning.run, self.stored.give_way))
+            if learning.finish():
+                self.learned = number
+                return learning.faults
 
     async def begin_round(self) -> None:
         """Check every step that can be checked, in the background, one round at a time."""
         steps = [step for step in self._catalogue.planned() if can_be_checked(step)]
         if steps and not self._busy:
             self._busy = True
-            self._background.spawn(self._round(steps))
+            self._background.spawn(self._check_round(steps))
 
-    async def _round(self, steps: Sequence[StepDef]) -> None:
+    async def _check_round(self, steps: Sequence[StepDef]) -> None:
         try:
             await self.check_all(steps)
         except StoreError as error:
@@ -119,7 +133,7 @@ class StepKeeper:
 
         async def one(step: StepDef) -> Checkup:
             async with slots:
-                return await self._check(step)
+                return await self._check_step(step)
 
         checkups = await asyncio.gather(*(one(step) for step in steps))
         found = dict(zip((step.id for step in steps), checkups, strict=True))
@@ -129,7 +143,7 @@ class StepKeeper:
                 found[step.id] = health.of(step)
         await self.stored.report_health(found)
 
-    async def _check(self, step: StepDef) -> Checkup:
+    async def _check_step(self, step: StepDef) -> Checkup:
         found = (
             await self._executor.in_thread(lambda: check_scripts(step))
             if any(True for _ in step.scripts())
@@ -137,5 +151,5 @@ class StepKeeper:
         )
         if found.status == "unhealthy" or not isinstance(step.way, HttpWay) or not step.way.health:
             return found
-        status, error = await probe(self._built_in.client, step.way.health)
+        status, error = await check_server_health(self._built_in.client, step.way.health)
         return Checkup(status, error)

@@ -91,19 +91,19 @@ class StepLogWriter:
                 flight.output |= PRINTED
             if level is None:
                 for line in attempt.print(source, text, at):
-                    self._add(flight, line)
+                    self._add_line(flight, line)
             else:
                 added = attempt.add(level, source, text, at)
                 if added is not None:
-                    self._add(flight, added)
+                    self._add_line(flight, added)
             if self._armed:
                 return
             self._armed = True
         if threading.get_ident() == self._thread:
-            self._arm()
+            self._schedule_write()
         else:
             with contextlib.suppress(RuntimeError):  # the loop is closed, and with it the host
-                self._loop.call_soon_threadsafe(self._arm, context=self._context)
+                self._loop.call_soon_threadsafe(self._schedule_write, context=self._context)
 
     def finish(self, flight: Flight) -> None:
         """Add the last lines of an attempt that has ended."""
@@ -111,17 +111,17 @@ class StepLogWriter:
             attempt = self._attempts.pop(flight, None)
             if attempt is not None:
                 for line in attempt.finish(self._clock.now_ms()):
-                    self._add(flight, line)
+                    self._add_line(flight, line)
             if not self._waiting or self._armed:
                 return
             self._armed = True
-        self._arm()
+        self._schedule_write()
 
     async def flush(self) -> None:
         """Wait until everything that was printed so far is stored."""
         if self._writing is not None:
             await asyncio.wait([self._writing])
-        self._begin()
+        self._begin_write()
         if self._writing is not None:
             await asyncio.wait([self._writing])
 
@@ -131,7 +131,7 @@ class StepLogWriter:
             async with asyncio.timeout(seconds):
                 await self.flush()
 
-    def _add(self, flight: Flight, line: PrintedLine) -> None:
+    def _add_line(self, flight: Flight, line: PrintedLine) -> None:
         if self.on_line is not None:
             self.on_line(flight, line)
         uid, effect = flight.uid, flight.effect
@@ -152,25 +152,25 @@ class StepLogWriter:
             )
         )
 
-    def _arm(self) -> None:
-        self._loop.call_later(WAIT_SECONDS, self._begin, context=self._context)
+    def _schedule_write(self) -> None:
+        self._loop.call_later(WAIT_SECONDS, self._begin_write, context=self._context)
 
-    def _begin(self) -> None:
+    def _begin_write(self) -> None:
         """Write what is waiting, unless a write is under way, which then writes it, too."""
         self._armed = False
         self._finish_cancelled()
         if self._waiting and (self._writing is None or self._writing.done()):
-            self._writing = self._background.spawn(self._write(), may_fail=True)
+            self._writing = self._background.spawn(self._write_waiting(), may_fail=True)
 
     def _finish_cancelled(self) -> None:
         """Add the last lines of attempts that ended without a report."""
         with self._lock:
             for flight in [flight for flight in self._attempts if flight.ended]:
                 for line in self._attempts.pop(flight).finish(self._clock.now_ms()):
-                    self._add(flight, line)
+                    self._add_line(flight, line)
 
-    async def _write(self) -> None:
-        while batch := self._next():
+    async def _write_waiting(self) -> None:
+        while batch := self._next_batch():
             self._batches += 1
             number = self._batches
             try:
@@ -183,7 +183,7 @@ class StepLogWriter:
                 for watcher in list(self._watchers):
                     watcher(uid, "")
 
-    def _next(self) -> list[NewLine]:
+    def _next_batch(self) -> list[NewLine]:
         with self._lock:
             lines = list(islice(self._waiting, LINES_PER_WRITE))
             for line in lines:

@@ -52,9 +52,9 @@ class StoreTimeout:
 
     def _check_at(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
         self._timer_loop = loop
-        loop.call_at(due, self._check, loop, due)
+        loop.call_at(due, self._end_overdue_waits, loop, due)
 
-    def _check(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
+    def _end_overdue_waits(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
         """End the waits that are over, and check again when the next one may be."""
         self._timer_loop = None
         now = max(due, loop.time())

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from weft.agents.toolbox.shapes import PipelineShape, shape_name, shape_of
+from weft.agents.toolbox.shapes import PipelineShape, shape_name, shape_of_pipeline
 from weft.agents.toolbox.stored import StoredTool, ToolStatus
-from weft.agents.tools.spec import tool_name
+from weft.agents.tools.spec import model_tool_name
 from weft.cache import BoundedCache
 from weft.core.findings import did_you_mean
 from weft.errors import Conflict, NameTaken, NotFound, UsageError
@@ -66,9 +66,9 @@ class StoredTools:
         name = _log_name(tenant)
         if not number:
             for change in sorted(await self._definitions.versions(name), key=lambda one: int(one.version)):
-                number, known = int(change.version), _changed(known, _decode(change.body))
+                number, known = int(change.version), _apply_change(known, _decode(change.body))
         while (append := await self._definitions.get(name, str(number + 1))) is not None:
-            number, known = number + 1, _changed(known, _decode(append.body))
+            number, known = number + 1, _apply_change(known, _decode(append.body))
         self._known[tenant] = (number, known)
         return known
 
@@ -80,13 +80,13 @@ class StoredTools:
         """Note that a pipeline succeeded in a run. In enough runs, its shape becomes a tool."""
         if not self._settings.promote:
             return
-        shape = shape_of(pipeline)
+        shape = shape_of_pipeline(pipeline)
         if self._noted.get((tenant, run_id, shape.digest)):
             return
         if not any(tool.shape.digest == shape.digest for tool in (await self.tools(tenant)).values()):
             runs = await self._note_use(tenant, run_id, shape)
             if len(runs) >= self._settings.promote:
-                await self._make(tenant, shape, runs)
+                await self._make_tool(tenant, shape, runs)
         self._noted.put((tenant, run_id, shape.digest), True)
 
     async def _note_use(self, tenant: str, run_id: str, shape: PipelineShape) -> list[str]:
@@ -97,7 +97,7 @@ class StoredTools:
         await self._definitions.put(use)
         return [found.version for found in await self._definitions.versions(name)]
 
-    async def _make(self, tenant: str, shape: PipelineShape, runs: Sequence[str]) -> None:
+    async def _make_tool(self, tenant: str, shape: PipelineShape, runs: Sequence[str]) -> None:
         status: ToolStatus = "proposed" if self._settings.promotion == "ask" else "accepted"
         at = self._clock.now_ms()
 
@@ -111,25 +111,25 @@ class StoredTools:
             made = StoredTool(name=name, status=status, shape=shape, runs=tuple(runs), at=at)
             return ToolChange(what="made", tool=name, made=made)
 
-        await self._append(tenant, decide)
+        await self._append_change(tenant, decide)
 
     async def accept(self, tenant: str, name: str, *, by: str = "") -> StoredTool:
         """Let agents call a tool that was proposed or discarded. Raises NotFound."""
-        return await self._set(tenant, name, ToolChange(what="accepted", tool=name, by=by))
+        return await self._change_tool(tenant, name, ToolChange(what="accepted", tool=name, by=by))
 
     async def discard(self, tenant: str, name: str, *, by: str = "") -> StoredTool:
         """Let no agent call a tool any more. Its shape does not become a tool again. Raises NotFound."""
-        return await self._set(tenant, name, ToolChange(what="discarded", tool=name, by=by))
+        return await self._change_tool(tenant, name, ToolChange(what="discarded", tool=name, by=by))
 
     async def rename(self, tenant: str, name: str, new: str, *, by: str = "") -> StoredTool:
         """Give a tool another name. Raises NotFound, NameTaken, UsageError."""
-        if not new or tool_name(new) != new:
+        if not new or model_tool_name(new) != new:
             raise UsageError(
                 f'"{new[:80]}" cannot be the name of a tool.', hint="Use 1 to 64 letters, digits, _ and -."
             )
-        return await self._set(tenant, name, ToolChange(what="renamed", tool=name, name=new, by=by))
+        return await self._change_tool(tenant, name, ToolChange(what="renamed", tool=name, name=new, by=by))
 
-    async def _set(self, tenant: str, name: str, change: ToolChange) -> StoredTool:
+    async def _change_tool(self, tenant: str, name: str, change: ToolChange) -> StoredTool:
         def decide(known: Tools) -> ToolChange | None:
             tool = known.get(name)
             if tool is None:
@@ -140,10 +140,10 @@ class StoredTools:
                 raise NameTaken(f'A stored tool is already called "{change.name}".', hint="Choose another name.")
             return change if change.what == "renamed" or tool.status != change.what else None
 
-        await self._append(tenant, decide)
+        await self._append_change(tenant, decide)
         return (await self.tools(tenant))[change.name or name]
 
-    async def _append(self, tenant: str, decide: Callable[[Tools], ToolChange | None]) -> None:
+    async def _append_change(self, tenant: str, decide: Callable[[Tools], ToolChange | None]) -> None:
         for _ in range(TRIES_MAX):
             known = dict(await self.tools(tenant))
             change = decide(known)
@@ -166,7 +166,7 @@ def _log_name(tenant: str) -> str:
     return f"{TOOLS}/{tenant}"
 
 
-def _changed(known: Tools, change: ToolChange) -> Tools:
+def _apply_change(known: Tools, change: ToolChange) -> Tools:
     """Return the tools after a change."""
     tools = dict(known)
     if change.made is not None:

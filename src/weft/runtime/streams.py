@@ -3,7 +3,8 @@
 Chunks that are emitted during one write go into the next. Chunks from a step are stored before its result is reported.
 Chunks from a workflow are written after the append in which they were emitted, and again on replay, where the store
 ignores them. Those of the append that ends the run are written before it too, because no replay follows. Memory is
-bounded: a thread that emits too fast waits, and code on the loop, which cannot wait, gets an error.
+bounded: a thread that emits too fast waits, a step on the loop, which cannot wait, gets an error, and chunks of a
+workflow are dropped.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class StreamWriter:
     def emit(self, chunk: NewChunk) -> None:
         """Add a chunk, from any thread. Raises LimitExceeded."""
         here = threading.get_ident() == self._thread
-        while not self._add(chunk):
+        while not self._add_chunk(chunk):
             if here:
                 raise LimitExceeded(
                     f'The stream "{chunk.stream}" grows faster than the store can write it.',
@@ -71,11 +72,16 @@ class StreamWriter:
                 )
             time.sleep(WAIT_SECONDS)
         if here:
-            self._background.call_soon(self._begin)
+            self._background.call_soon(self._begin_write)
         else:
-            self._loop.call_soon_threadsafe(self._begin)
+            self._loop.call_soon_threadsafe(self._begin_write)
 
-    def _add(self, chunk: NewChunk) -> bool:
+    def emit_if_room(self, chunk: NewChunk) -> None:
+        """Add a chunk of an append that is stored, from the loop. It is dropped if the store cannot follow."""
+        with contextlib.suppress(LimitExceeded):
+            self.emit(chunk)
+
+    def _add_chunk(self, chunk: NewChunk) -> bool:
         with self._lock:
             if self._bytes > WAITING_BYTES_MAX:
                 return False
@@ -93,9 +99,8 @@ class StreamWriter:
 
     async def store(self, chunks: Sequence[NewChunk]) -> None:
         """Store chunks after everything emitted so far. Waits for a second at most, because the store may be away."""
-        with contextlib.suppress(LimitExceeded):
-            for chunk in chunks:
-                self.emit(chunk)
+        for chunk in chunks:
+            self.emit_if_room(chunk)
         await self.drain(STORE_SECONDS_MAX)
 
     async def drain(self, seconds: float) -> None:
@@ -104,14 +109,14 @@ class StreamWriter:
             async with asyncio.timeout(seconds):
                 await self.flush()
 
-    def _begin(self) -> None:
+    def _begin_write(self) -> None:
         if not self._writing and self._waiting:
             self._writing = True
-            self._background.spawn(self._write())
+            self._background.spawn(self._write_waiting())
 
-    async def _write(self) -> None:
+    async def _write_waiting(self) -> None:
         try:
-            while batch := self._next():
+            while batch := self._next_batch():
                 try:
                     await self._retry_until_available(partial(self._streams.write, batch))
                 except Exception:
@@ -120,7 +125,7 @@ class StreamWriter:
         finally:
             self._writing = False
 
-    def _next(self) -> list[NewChunk]:
+    def _next_batch(self) -> list[NewChunk]:
         with self._lock:
             return [self._waiting.popleft() for _ in range(min(CHUNKS_PER_WRITE, len(self._waiting)))]
 

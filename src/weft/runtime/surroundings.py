@@ -10,7 +10,7 @@ import msgspec
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import Store
 from weft.runtime.settings import Settings
-from weft.runtime.worker.flight import BeginTrace, Flight
+from weft.runtime.worker.flight import Flight, TracesAttempts
 from weft.steps.task import Executor, StepBody
 
 
@@ -28,5 +28,5 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """Called when this host can no longer work."""
     wrap_body: Callable[[Flight], StepBody | None] | None = None
     """Return a substitute for the body of a task. For simulated worlds."""
-    begin_trace: BeginTrace | None = None
+    traces: TracesAttempts | None = None
     """Traces attempts at tasks."""

@@ -63,10 +63,12 @@ def tag_view(tag: Tag, tenant: str) -> TagView:
 def tag_moves(tag: Tag, moves: Sequence[TagMove], tenant: str) -> TagMoves:
     """Return a tag with its moves as a tenant sees it."""
     view = tag_view(tag, tenant)
-    return TagMoves(**{field: getattr(view, field) for field in view.__struct_fields__}, history=[*map(_move, moves)])
+    return TagMoves(
+        **{field: getattr(view, field) for field in view.__struct_fields__}, history=[*map(_move_view, moves)]
+    )
 
 
-def _move(move: TagMove) -> MoveView:
+def _move_view(move: TagMove) -> MoveView:
     return MoveView(
         number=move.number,
         before=move.before or None,

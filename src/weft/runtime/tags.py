@@ -46,9 +46,9 @@ class WorkflowTags:
 
     async def get(self, workflow: str, tag: str) -> Tag:
         """Return a tag. Raises NotFound."""
-        found = await self._find(workflow, tag)
+        found = await self._find_tag(workflow, tag)
         if found is None:
-            raise await self._unknown(workflow, tag)
+            raise await self._unknown_tag_error(workflow, tag)
         return found
 
     async def history(self, workflow: str, tag: str, *, upto: int | None = None, limit: int = 100) -> TagHistory:
@@ -71,17 +71,17 @@ class WorkflowTags:
 
     async def standing(self, workflow: str, tag: str) -> tuple[Tag, str]:
         """Return this tenant's own tag, to be moved, and the version that the tag names now; empty if it names none."""
-        own = await self._own(TagKey(self._tenant, workflow, check_tag(tag)))
-        seen = own if own.revision else await self._find(workflow, tag)
+        own = await self._own_tag(TagKey(self._tenant, workflow, check_tag(tag)))
+        seen = own if own.revision else await self._find_tag(workflow, tag)
         return own, seen.version if seen is not None else ""
 
-    async def _find(self, workflow: str, tag: str) -> Tag | None:
+    async def _find_tag(self, workflow: str, tag: str) -> Tag | None:
         own = await self._tags.get(TagKey(self._tenant, workflow, tag))
         if own is not None or not self._tenant:
             return own
         return await self._tags.get(TagKey(OPERATOR, workflow, tag))
 
-    async def _unknown(self, workflow: str, tag: str) -> NotFound:
+    async def _unknown_tag_error(self, workflow: str, tag: str) -> NotFound:
         known = [one.key.tag for one in await self.list(workflow)]
         near = did_you_mean(tag, known)
         return NotFound(
@@ -101,10 +101,10 @@ class WorkflowTags:
         """Let a tag name this version, and make the tag if there is none. A move to where it stands is none."""
         key = TagKey(self._tenant, workflow, check_tag(tag))
         for _ in range(TRIES_MAX):
-            moved = await self.move_from(await self._own(key), version, by=by, reason=reason)
+            moved = await self.move_from(await self._own_tag(key), version, by=by, reason=reason)
             if moved is not None:
                 return moved
-        raise _contended(key)
+        raise _contended_error(key)
 
     async def move_from(self, known: Tag, version: str, *, by: str = "", reason: str = "") -> Tag | None:
         """Let a tag name this version if it is still as it was read; else return None."""
@@ -129,27 +129,27 @@ class WorkflowTags:
         """Let a tag name nothing, which is a move that can be undone. Raises NotFound."""
         key = TagKey(self._tenant, workflow, check_tag(tag))
         for _ in range(TRIES_MAX):
-            known = await self._own(key)
+            known = await self._own_tag(key)
             if not known.version:
-                raise await self._unknown(workflow, tag)
+                raise await self._unknown_tag_error(workflow, tag)
             moved = await self.move_from(known, "", by=by, reason=reason)
             if moved is not None:
                 return moved
-        raise _contended(key)
+        raise _contended_error(key)
 
     async def undo(self, workflow: str, tag: str, *, by: str = "", reason: str = "") -> Tag:
         """Take a tag back to where it was before its last move. Raises Refused if there is none."""
-        return await self._step(TagKey(self._tenant, workflow, tag), -1, by=by, reason=reason)
+        return await self._undo_or_redo(TagKey(self._tenant, workflow, tag), -1, by=by, reason=reason)
 
     async def redo(self, workflow: str, tag: str, *, by: str = "", reason: str = "") -> Tag:
         """Repeat the move that was undone last. Raises Refused if there is none, or if the tag has moved since."""
-        return await self._step(TagKey(self._tenant, workflow, tag), 1, by=by, reason=reason)
+        return await self._undo_or_redo(TagKey(self._tenant, workflow, tag), 1, by=by, reason=reason)
 
-    async def _step(self, key: TagKey, step: int, *, by: str, reason: str) -> Tag:
+    async def _undo_or_redo(self, key: TagKey, step: int, *, by: str, reason: str) -> Tag:
         for _ in range(TRIES_MAX):
-            known = await self._own(key)
+            known = await self._own_tag(key)
             if not known.revision:
-                raise await self._unknown(key.workflow, key.tag)
+                raise await self._unknown_tag_error(key.workflow, key.tag)
             cursor = known.cursor + step
             if not 0 <= cursor <= known.moves:
                 word = "undone" if step < 0 else "redone"
@@ -170,13 +170,13 @@ class WorkflowTags:
             )
             if await self._tags.write(moved):
                 return moved
-        raise _contended(key)
+        raise _contended_error(key)
 
-    async def _own(self, key: TagKey) -> Tag:
+    async def _own_tag(self, key: TagKey) -> Tag:
         """Return a tag of this tenant. A new one is at revision 0 and names nothing."""
         known = await self._tags.get(key)
         return known or Tag(key=key, version="", cursor=0, moves=0, revision=0, at=self._clock.now_ms())
 
 
-def _contended(key: TagKey) -> Conflict:
+def _contended_error(key: TagKey) -> Conflict:
     return Conflict(f"{key.workflow}:{key.tag} is moved by others all the time.", hint="Try again.")

@@ -17,7 +17,7 @@ import msgspec
 from weft.core import commands as c
 from weft.core.ids import TENANT_MARK, Millis, RunId, RunUid, Seq
 from weft.core.ledger import LedgerRow, run_of
-from weft.errors import NotAllowed, NotFound, UnknownWorkflow, UsageError
+from weft.errors import NotAllowed, UnknownWorkflow, UsageError
 from weft.ports.blobs import Blobs
 from weft.ports.budgets import Budgets
 from weft.ports.definitions import Definitions
@@ -83,6 +83,10 @@ class TenantService(RunService):
         self.prefix = prefix_of(tenant)
         super().__init__(_TenantStore(service.store, self.prefix, tenant), service.clock, service.ids, service)  # type: ignore[arg-type]
 
+    @property
+    def whole_store(self) -> Store:
+        return self._service.whole_store
+
     def with_prefix(self, run_id: str) -> RunId:
         """Return the id with the prefix. An id that already has it is unchanged: logs show full ids."""
         return full_id(self.prefix, run_id)
@@ -124,12 +128,6 @@ class TenantService(RunService):
         return await self._service.ending(self.with_prefix(run_id), timeout=timeout)
 
     # --- reads ----------------------------------------------------------------------------------------------------
-
-    async def row(self, run_id: RunId) -> RunRow:
-        found = await self._row_or_none(run_id)
-        if found is None:
-            raise NotFound(f"There is no run {self.without_prefix(run_id)[:100]!r}.")
-        return found
 
     async def search(self, query: RunQuery) -> Page:
         return await self.store.directory.search(query)
@@ -175,10 +173,10 @@ class _TenantDirectory:
         self._prefix = prefix
 
     async def find(self, id: RunId) -> RunRow | None:
-        return self._visible(await self._directory.find(full_id(self._prefix, id)))
+        return self._visible_row(await self._directory.find(full_id(self._prefix, id)))
 
     async def row(self, uid: RunUid) -> RunRow | None:
-        return self._visible(await self._directory.row(uid))
+        return self._visible_row(await self._directory.row(uid))
 
     async def key(self, uid: RunUid, key: str) -> KeyRow | None:
         return await self._directory.key(uid, key) if await self.row(uid) is not None else None
@@ -186,7 +184,7 @@ class _TenantDirectory:
     async def search(self, query: RunQuery) -> Page:
         wanted = msgspec.structs.replace(query, id_prefix=full_id(self._prefix, query.id_prefix or ""))
         page = await self._directory.search(wanted)
-        return Page([row for row in map(self._visible, page.rows) if row is not None], page.cursor)
+        return Page([row for row in map(self._visible_row, page.rows) if row is not None], page.cursor)
 
     async def count(self, queries: Sequence[RunQuery], *, limit: int) -> Sequence[RunCount]:
         wanted = [
@@ -206,7 +204,7 @@ class _TenantDirectory:
     async def counts(self) -> Mapping[str, int]:
         raise NotAllowed("Only the operator may count all runs.")
 
-    def _visible(self, row: RunRow | None) -> RunRow | None:
+    def _visible_row(self, row: RunRow | None) -> RunRow | None:
         """Return the row as the tenant sees it; None if it belongs to another tenant."""
         if row is None or not row.id.startswith(self._prefix):
             return None

@@ -44,7 +44,7 @@ class Timers:
         entries[entry] = due
         heapq.heappush(self._heap, (due, uid, entry))
         if self._armed is None or due < self._armed_for:
-            self._rearm()
+            self._rearm_loop_timer()
 
     def disarm(self, uid: RunUid, entry: EntryId) -> None:
         """Forget one entry. It stays in the heap until it is due, or until most of the heap is forgotten entries."""
@@ -53,14 +53,14 @@ class Timers:
             self._count -= 1
             if not entries:
                 del self._due[uid]
-            self._prune()
+            self._prune_heap()
 
     def disarm_run(self, uid: RunUid) -> None:
         """Forget all entries of a run."""
         forgotten = self._due.pop(uid, None)
         if forgotten:
             self._count -= len(forgotten)
-            self._prune()
+            self._prune_heap()
 
     def close(self) -> None:
         """Stop firing timers."""
@@ -71,12 +71,12 @@ class Timers:
         self._due.clear()
         self._count = 0
 
-    def _prune(self) -> None:
+    def _prune_heap(self) -> None:
         if len(self._heap) > 64 and len(self._heap) > 2 * self._count:
             self._heap = [item for item in self._heap if self._due.get(item[1], {}).get(item[2]) == item[0]]
             heapq.heapify(self._heap)
 
-    def _rearm(self) -> None:
+    def _rearm_loop_timer(self) -> None:
         if self._armed is not None:
             self._armed.cancel()
             self._armed = None
@@ -100,4 +100,4 @@ class Timers:
                 except Exception:
                     # Continue with the timers of other runs. This one is armed again when its run is reloaded.
                     log.exception("weft: could not fire a timer of %s", uid)
-        self._rearm()
+        self._rearm_loop_timer()

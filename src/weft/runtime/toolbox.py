@@ -35,7 +35,7 @@ class RunReferences:
         after = 0
         while True:
             events = await self._log.events(RunUid(uid), after=Seq(after), limit=PAGE)
-            if any(digest in _references(event.body) for event in events):
+            if any(digest in _blobs_of_event(event.body) for event in events):
                 self._known.put((uid, digest), True)
                 return True
             if len(events) < PAGE:
@@ -43,7 +43,7 @@ class RunReferences:
             after = events[-1].seq
 
 
-def _references(event: bytes) -> list[str]:
+def _blobs_of_event(event: bytes) -> list[str]:
     """Return the blobs to which an event refers. The input of a task does not count: a model may have written it."""
     return [] if b'"task_scheduled"' in event[:80] else blobs_in(event)
 

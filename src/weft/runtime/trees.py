@@ -16,7 +16,7 @@ from typing import Protocol
 from msgspec import Raw
 
 from weft.core.ids import RunUid
-from weft.core.run.children import AGENTS_MAX, agent_too_deep, agents_of, depth_of, root_of
+from weft.core.run.children import AGENTS_MAX, agent_depth_of, agent_too_deep, depth_of, root_of
 from weft.core.run.env import allow_any_child
 from weft.core.run.state import State
 from weft.errors import LimitExceeded, RunCancelled
@@ -115,48 +115,48 @@ class Trees:
         self.permits(state, workflow, given)
         settings = self._limits
         root = root_of(state)
-        tree = self._tree(root)
-        if self._is_stopped(root, tree):
+        tree = self._get_or_add_tree(root)
+        if self._is_tree_stopped(root, tree):
             raise RunCancelled(
                 f"{state.run_id} cannot start a run: the run at the root of its tree {STOPPED_TEXT}.",
                 run_id=state.run_id,
             )
         if depth_of(state) >= settings.tree_depth_max:
             raise _too_deep(state, settings.tree_depth_max)
-        if agents_of(state) >= AGENTS_MAX and self.is_agent(workflow):
+        if agent_depth_of(state) >= AGENTS_MAX and self.is_agent(workflow):
             raise agent_too_deep(workflow)
         # The root counts as well.
         if tree.open + 1 >= settings.tree_runs_max:
-            self._count(root, tree)
+            self._count_in_background(root, tree)
             raise _too_many(state, settings.tree_runs_max)
         if tree.open - tree.counted_at > settings.tree_runs_max // 20:
-            self._count(root, tree)
+            self._count_in_background(root, tree)
 
     async def is_stopped(self, root: str) -> bool:
         """Return whether the run at the root is cancelled or rolls back, even if another host owns it."""
         state = self._runs.state_of(RunUid(root))
         if state is not None:
-            return _is_stopped(state)
+            return _stops_its_tree(state)
         row = await self._retry_until_available(lambda: self._directory.row(RunUid(root)))
         return row is not None and row.status in STOPPED
 
-    def _tree(self, root: str) -> Tree:
+    def _get_or_add_tree(self, root: str) -> Tree:
         tree = self._trees.setdefault(root, Tree())
         if not tree.counted:
             tree.counted = True
             if not self._began_here(root):
-                self._count(root, tree)
+                self._count_in_background(root, tree)
         return tree
 
     def _began_here(self, root: str) -> bool:
         actor = self._runs.actors.get(RunUid(root))
         return actor is not None and actor.epoch == 1
 
-    def _is_stopped(self, root: str, tree: Tree) -> bool:
+    def _is_tree_stopped(self, root: str, tree: Tree) -> bool:
         state = self._runs.state_of(RunUid(root))
-        return tree.stopped if state is None else _is_stopped(state)
+        return tree.stopped if state is None else _stops_its_tree(state)
 
-    def _count(self, root: str, tree: Tree) -> None:
+    def _count_in_background(self, root: str, tree: Tree) -> None:
         tree.counted_at = tree.open
         self._background.spawn(self._retry_until_available(lambda: self._read_counts(root, tree)))
 
@@ -170,7 +170,7 @@ class Trees:
         tree.stopped = row is not None and row.status in STOPPED
 
 
-def _is_stopped(state: State) -> bool:
+def _stops_its_tree(state: State) -> bool:
     return state.cancelled is not None or state.status in STOPPED
 
 

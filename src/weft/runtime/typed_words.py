@@ -54,7 +54,7 @@ def reader_for_type(declared: Type) -> Callable[[str], Any]:
     def fits(raw: bytes) -> bool:
         return type_error(declared, msgspec.json.decode(raw), raw, check_schema) is None
 
-    return lambda text: text if _is_text(declared) else _parse(text, fits)
+    return lambda text: text if _is_text(declared) else _parse_as_accepted(text, fits)
 
 
 def _is_text(declared: Type) -> bool:
@@ -72,10 +72,10 @@ def parse_by_codec(text: str, codec: Codec[Any]) -> Any:
             return False
         return True
 
-    return text if codec.type is str else _parse(text, fits)
+    return text if codec.type is str else _parse_as_accepted(text, fits)
 
 
-def _parse(text: str, fits: Callable[[bytes], bool]) -> Any:
+def _parse_as_accepted(text: str, fits: Callable[[bytes], bool]) -> Any:
     """Read a word as JSON or as text, whichever its type accepts. If it accepts neither, the start is refused later."""
     value = parse_word(text)
     if value == text or fits(msgspec.json.encode(value)) or not fits(msgspec.json.encode(text)):

@@ -75,7 +75,7 @@ class UnownedRuns:
         self._checked: BoundedCache[RunUid, int] = BoundedCache(CHECKED_MAX)
         """Runs that were checked, with their epoch: one check per epoch is enough."""
 
-    def _claimant(self) -> HostId:
+    def _claimant_host(self) -> HostId:
         """Return a host name for one claim. No living host has it, so other hosts can take over the claim."""
         return HostId(f"client-{self._ids.new()}")
 
@@ -111,7 +111,7 @@ class UnownedRuns:
             seq=row.seq,
             events=events,
             status=row.status if machine.state.over else "running",
-            attributes=_attributes(machine, row),
+            attributes=_changed_attributes(machine, row),
             reopen=now,
             resolved=Resolved(version, row.style) if version else None,
             keys=[token] if token is not None else [],
@@ -120,7 +120,7 @@ class UnownedRuns:
             mail_taken=row.mail,
             ledger=moves,
         )
-        (outcome,) = await self._store.log.commit([append], self._claimant())
+        (outcome,) = await self._store.log.commit([append], self._claimant_host())
         if outcome is Outcome.SLOT_TAKEN:
             raise RunOpen(
                 f"{row.id} cannot go on: another run with its key is open.",
@@ -150,7 +150,7 @@ class UnownedRuns:
         inputs = DecisionInputs(self._store.blobs, now, past, read, patches_max=self._patches_max)
         inputs.know(blobs or {})
         if retry:
-            return machine, inputs, await inputs.decided(lambda env: decide_retry(machine, row, command, env))
+            return machine, inputs, await inputs.decided(lambda env: decide_unowned_retry(machine, row, command, env))
         return machine, inputs, await inputs.decided(lambda env: machine.decide(command, env))
 
     # --- runs that no host has claimed ----------------------------------------------------------------------------
@@ -159,7 +159,7 @@ class UnownedRuns:
         """End a run that no host has claimed. Returns False if a host has claimed it meanwhile."""
         if row.owner is not None:
             return False
-        host = self._claimant()
+        host = self._claimant_host()
         if not await self._store.log.claim([row.uid], host, expected={row.uid: row.epoch}):
             return False
         while True:
@@ -190,7 +190,7 @@ class UnownedRuns:
         for event in decided:
             machine.evolve(event, at=now)
             events.append(StoredEvent(Seq(machine.state.seq), now, e.encode(event)))
-        host = self._claimant()
+        host = self._claimant_host()
         claimed = await self._store.log.claim([row.uid], host, expected={row.uid: row.epoch})
         if not claimed:
             return False
@@ -209,10 +209,10 @@ class UnownedRuns:
         (outcome,) = await self._store.log.commit([append], host)
         boundary("commit.after")
         if row.owner is None:
-            await self._release(claimed[0], Seq(machine.state.seq) if outcome is Outcome.ACCEPTED else seq, now)
+            await self._release_run(claimed[0], Seq(machine.state.seq) if outcome is Outcome.ACCEPTED else seq, now)
         return outcome is Outcome.ACCEPTED
 
-    async def _release(self, row: RunRow, seq: Seq, now: Millis) -> None:
+    async def _release_run(self, row: RunRow, seq: Seq, now: Millis) -> None:
         """Leave a run that was claimed here to any host. Without an answer, it is left as by a dead host."""
         boundary("release.before")
         await self._store.log.release(
@@ -256,7 +256,7 @@ class UnownedRuns:
         machine = await self._reader.machine(row)
         status = machine.state.status if row.seq else PENDING
         # The claim belongs to no living host, so a host takes over the run as one of a dead host.
-        host = self._claimant()
+        host = self._claimant_host()
         await self._store.log.claim([row.uid], host, expected={row.uid: row.epoch})
         await self._store.log.mark_fault(row.uid, None, status=status)
         return status
@@ -265,7 +265,7 @@ class UnownedRuns:
         """Cancel a run that cannot be read. Nothing is undone. Cancels its children and reports to its parent."""
         # The fault also keeps hosts from claiming the run meanwhile.
         await self._store.log.mark_fault(row.uid, row.fault or why)
-        host = self._claimant()
+        host = self._claimant_host()
         while True:
             now = await self._store.directory.row(row.uid)
             if now is None or now.ended_at is not None:
@@ -333,7 +333,7 @@ class UnownedRuns:
                 return
 
 
-def _attributes(machine: Machine, row: RunRow) -> dict[str, object] | None:
+def _changed_attributes(machine: Machine, row: RunRow) -> dict[str, object] | None:
     """Return the attributes of a row that change with its run."""
     found: dict[str, object] = {}
     if DEAD_LETTERS in row.attributes:
@@ -343,7 +343,7 @@ def _attributes(machine: Machine, row: RunRow) -> dict[str, object] | None:
     return {**found, **version_marks(machine)} or None
 
 
-def decide_retry(machine: Machine, row: RunRow, command: c.Mailed, env: Env) -> Sequence[e.AnyEvent]:
+def decide_unowned_retry(machine: Machine, row: RunRow, command: c.Mailed, env: Env) -> Sequence[e.AnyEvent]:
     """Decide the events of a retry. Raises Refused, MissingInputs."""
     decided = machine.decide(command, env)
     if not decided:

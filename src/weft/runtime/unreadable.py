@@ -16,7 +16,7 @@ from weft.ports.store import RunLog, RunRow, StoredEvent
 NOT_UNDONE = "Its stored data cannot be read, so nothing that it did was undone."
 
 
-def unreadable(row: RunRow, why: str) -> RunUnreadable:
+def unreadable_error(row: RunRow, why: str) -> RunUnreadable:
     """Make the error about a run, with a hint on what to do."""
     hint = "Restore the store from a backup."
     if row.ended_at is None:
@@ -27,7 +27,7 @@ def unreadable(row: RunRow, why: str) -> RunUnreadable:
     return RunUnreadable(f"{row.id} cannot be read: {why}", hint=hint, run_id=row.id, why=why)
 
 
-def definition_gone(row: RunRow) -> RunUnreadable:
+def definition_gone_error(row: RunRow) -> RunUnreadable:
     """Make the error about a run whose graph is no longer in the store."""
     waits = f"version {row.version} of {row.workflow}, which is not in the store"
     hint = "Run the program that registers this version, or: weft serve app.py. That stores it again."
@@ -38,14 +38,14 @@ def definition_gone(row: RunRow) -> RunUnreadable:
 
 
 @contextlib.contextmanager
-def reading(row: RunRow) -> Iterator[None]:
+def naming_run_in_errors(row: RunRow) -> Iterator[None]:
     """Translate a Corrupt error in the block into an error that names the run."""
     try:
         yield
     except RunUnreadable:
         raise
     except Corrupt as error:
-        raise unreadable(row, error.message) from error
+        raise unreadable_error(row, error.message) from error
 
 
 async def stored_page(
@@ -53,7 +53,7 @@ async def stored_page(
 ) -> tuple[Sequence[StoredEvent], RunUnreadable | None]:
     """Return a page of the log as far as the store can read it, and the error about the next event, if there is one.
 
-    Its events are not decoded, which may fail too (``undecodable``).
+    Its events are not decoded, which may fail too (``undecodable_error``).
     """
     try:
         return await log.events(row.uid, after=Seq(after), limit=limit), None
@@ -61,10 +61,10 @@ async def stored_page(
         bad = error.context.get("seq")
         left = bad - after - 1 if isinstance(bad, int) else 0
         page = await log.events(row.uid, after=Seq(after), limit=left) if left > 0 else ()
-        return page, unreadable(row, error.message)
+        return page, unreadable_error(row, error.message)
 
 
-async def readable(
+async def readable_events(
     log: RunLog, row: RunRow, *, after: int, limit: int
 ) -> tuple[Sequence[StoredEvent], RunUnreadable | None]:
     """Return a page of the log as far as it can be read, and the error about the next event, if there is one."""
@@ -73,10 +73,10 @@ async def readable(
         try:
             e.decode(stored.body)
         except Corrupt as error:
-            return page[:number], undecodable(row, stored, error)
+            return page[:number], undecodable_error(row, stored, error)
     return page, problem
 
 
-def undecodable(row: RunRow, stored: StoredEvent, error: Corrupt) -> RunUnreadable:
+def undecodable_error(row: RunRow, stored: StoredEvent, error: Corrupt) -> RunUnreadable:
     """Make the error about an event of a run that this version of Weft cannot decode."""
-    return unreadable(row, f"Event {stored.seq}: {error.message}")
+    return unreadable_error(row, f"Event {stored.seq}: {error.message}")

@@ -37,12 +37,12 @@ def parse_version_ref(text: str) -> VersionRef:
     """Read the name of a workflow or of one of its versions. Raises BadValue."""
     if "@" in text:
         name, _, version = text.partition("@")
-        return VersionRef(check_name(name), version=version) if version else _refuse(text)
+        return VersionRef(check_name(name), version=version) if version else _raise_bad_reference(text)
     name, colon, rest = text.partition(":")
     tag, tilde, back = rest.partition("~") if colon else ("", *name.partition("~")[1:])
     name = name if colon else name.partition("~")[0]
     if tilde and not (back.isascii() and back.isdigit() and len(back) < 7):
-        return _refuse(text)
+        return _raise_bad_reference(text)
     if colon:
         check_tag(tag)
     return VersionRef(check_name(name), tag=tag or (DEFAULT_TAG if tilde else ""), back=int(back or 0))
@@ -71,7 +71,7 @@ def check_workflow_name(name: str) -> str:
     return check_name(name)
 
 
-def _refuse(text: str) -> VersionRef:
+def _raise_bad_reference(text: str) -> VersionRef:
     raise BadValue(
         f"{text[:60]!r} names no version.",
         hint="Write order, order:TAG, order:TAG~1 (one move back) or order@VERSION.",

@@ -12,6 +12,8 @@ from weft.core import values
 from weft.core.ids import GOAL, INTERNAL_WORKFLOWS
 from weft.errors import NotFound
 from weft.ports.definitions import Definition
+from weft.ports.run_query import RunQuery
+from weft.ports.store import RunRow
 from weft.runtime.catalogue_log import CATALOGUE
 from weft.runtime.host_steps import HOST_STEPS
 from weft.runtime.offered_versions import MOVES_MAX, offered_versions, sees_version
@@ -31,7 +33,7 @@ class WorkflowVersion(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     version: str
     style: str
-    """Empty if it is code that no living host has."""
+    """Empty if it is code of open runs that no living host has."""
     origin: str
     """``hosted``, ``patch`` or ``run``, for how it came into the store; empty if it is not stored, as code is not."""
     hosted: bool
@@ -58,6 +60,9 @@ class _MadeFrom(msgspec.Struct):
     base: str = ""
 
 
+REMEMBERED_MAX = 100
+"""How many workflows are looked at that may have nothing but runs that are over."""
+SCANNED_MAX = 20_000
 NOT_WORKFLOWS = (*INTERNAL_WORKFLOWS, "weft.agent", CATALOGUE, HOST_STEPS)
 """What Weft brings itself, and what is stored like a workflow. None of them has versions that people choose."""
 
@@ -81,27 +86,31 @@ class VersionService:
         Versions that only a patch of a run made are left out unless ``all``. ``hosted`` has the versions that are
         registered here, with their styles.
         """
-        stored = {(one.name, one.version): one for one in await self._stored(name, all=all)}
-        offered = await self._offered() if hosted is None else hosted
+        stored = {(one.name, one.version): one for one in await self._stored_versions(name, all=all)}
+        offered = await self._hosted_versions() if hosted is None else hosted
         open_runs = await self._service.store.directory.open_versions()
         draining = [key for key in open_runs if key[1] and (all or await self._is_listed(key))]
-        known = {*stored, *offered, *draining}
         hidden = {*NOT_WORKFLOWS, *(() if _is_registered(GOAL, offered) else (GOAL,))}
+        named = {*hidden, *(key[0] for key in (*stored, *offered, *draining))}
+        remembered = await self._versions_of_ended_runs(name, named)
+        known = {*stored, *offered, *draining, *remembered}
         wanted = [key for key in known if name in {None, key[0]} and key[0] not in hidden]
         ages = {key: one.created_at for key, one in stored.items()}
         tags = await self._tag_names(name)
         return [
-            _version_view(key, stored.get(key), offered, tags=tags.get(key, []), open_runs=open_runs.get(key, 0))
+            remembered.get(key)
+            or _version_view(key, stored.get(key), offered, tags=tags.get(key, []), open_runs=open_runs.get(key, 0))
             for key in sorted(wanted, key=lambda key: (key[0], ages.get(key, 0), key[1]))
         ]
 
     async def get(self, name: str, version: str, *, hosted: Mapping[VersionKey, str] | None = None) -> VersionDocument:
         """Return one version with its document. Raises NotFound."""
-        stored = await self._seen(name, version)
+        stored = await self._visible_version(name, version)
         found = [one for one in await self.list(name, all=True, hosted=hosted) if one.version == version]
-        if not found and stored is None:
+        ran = await self._newest_run(name, version) if not found and stored is None else None
+        if not found and stored is None and ran is None:
             raise NotFound(f"{name[:60]} has no version {version[:60]!r}.", hint=f"weft workflows {name[:60]}")
-        (view,) = found or [_version_view((name, version), stored, {}, tags=[], open_runs=0)]
+        view = found[0] if found else _unnamed_version((name, version), stored, ran)
         graph = read_graph(stored) if stored is not None and is_graph(stored) else None
         return VersionDocument(
             **{field: getattr(view, field) for field in view.__struct_fields__},
@@ -116,13 +125,13 @@ class VersionService:
 
         For a tenant, there is no version that only patches of others made.
         """
-        if await self._seen(name, version) is not None:
+        if await self._visible_version(name, version) is not None:
             return
         if not await sees_version(self._service, name, version):
             raise NotFound(f"{name[:60]} has no version {version[:60]!r}.", hint=f"weft workflows {name[:60]}")
         local = self._service.local
         here = local is not None and version != "" and local.catalogue.resolve(name, version) is not None
-        if not here and (name, version) not in await self._offered():
+        if not here and (name, version) not in await self._hosted_versions():
             raise NotFound(f"{name[:60]} has no version {version[:60]!r}.", hint=f"weft workflows {name[:60]}")
 
     # --- tags -----------------------------------------------------------------------------------------------------
@@ -168,14 +177,28 @@ class VersionService:
 
     # --- what there is --------------------------------------------------------------------------------------------
 
-    async def _stored(self, name: str | None, *, all: bool) -> Sequence[Definition]:
+    async def _stored_versions(self, name: str | None, *, all: bool) -> Sequence[Definition]:
         found = await self._definitions.versions(name)
         if not self._service.tenant:
             return [one for one in found if all or one.origin != "run"]
         own = await self._named_by_tenant(name)
         return [one for one in found if one.origin == "hosted" or (one.name, one.version) in own]
 
-    async def _seen(self, name: str, version: str) -> Definition | None:
+    async def _versions_of_ended_runs(
+        self, name: str | None, known: Collection[str]
+    ) -> dict[VersionKey, WorkflowVersion]:
+        """Return the newest versions of workflows that nothing names any more but runs that are over."""
+        names = await self._service.store.directory.workflows(name or "", limit=REMEMBERED_MAX)
+        rows = [await self._newest_run(one) for one in names if name in {None, one} and one not in known]
+        keys = {(row.workflow, row.version): row for row in rows if row is not None and row.version}
+        return {key: _unnamed_version(key, None, row) for key, row in keys.items()}
+
+    async def _newest_run(self, name: str, version: str | None = None) -> RunRow | None:
+        query = RunQuery(workflow=name, version=version, limit=1, scan=SCANNED_MAX)
+        rows = (await self._service.store.directory.search(query)).rows
+        return rows[0] if rows else None
+
+    async def _visible_version(self, name: str, version: str) -> Definition | None:
         """Return a stored version if the caller may know it."""
         stored = await stored_workflow(self._definitions, name, version)
         return stored if stored is None or await sees_version(self._service, name, version) else None
@@ -197,7 +220,7 @@ class VersionService:
             found.setdefault((tag.key.workflow, tag.version), []).append(tag.key.tag)
         return found
 
-    async def _offered(self) -> dict[VersionKey, str]:
+    async def _hosted_versions(self) -> dict[VersionKey, str]:
         """Return the versions that living hosts have registered, with their styles."""
         local = self._service.local
         found: dict[VersionKey, str] = {}
@@ -226,3 +249,9 @@ def _version_view(
         open_runs=open_runs,
         created_at=datetime.fromtimestamp(stored.created_at / 1000, UTC) if stored is not None else None,
     )
+
+
+def _unnamed_version(key: VersionKey, stored: Definition | None, ran: RunRow | None) -> WorkflowVersion:
+    """Return a version that no host and no open run names."""
+    view = _version_view(key, stored, {}, tags=[], open_runs=0)
+    return msgspec.structs.replace(view, style=ran.style) if ran is not None else view

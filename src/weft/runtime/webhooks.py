@@ -17,7 +17,7 @@ from weft.core.ids import EntryId, RunId
 from weft.errors import Failure, NotAllowed, NotFound, RunFinished
 from weft.runtime.service import RunService
 from weft.steps.failures import failure_of
-from weft.steps.http.envelope import read_outputs
+from weft.steps.http.envelope import read_named_outputs
 from weft.steps.http.failures import HttpFailed, NotAnAnswer
 from weft.steps.http.webhooks import Receipt, Webhooks
 
@@ -59,7 +59,7 @@ async def _read_webhook(service: RunService, receipt: Receipt, webhook: Received
     """Return the outputs, or the failure that the callee reported."""
     what = f"the webhook of {receipt.step}"
     try:
-        outputs = read_outputs(webhook.body, webhook.content_type, what=what, bare=receipt.bare)
+        outputs = read_named_outputs(webhook.body, webhook.content_type, what=what, bare=receipt.bare)
     except NotAnAnswer:
         raise
     except HttpFailed as error:

@@ -18,7 +18,7 @@ from weft.core.ids import RunUid
 from weft.runtime.local import LocalRuns
 from weft.runtime.service import RunService
 from weft.runtime.status import HostStatus
-from weft.server.limits import busy
+from weft.server.limits import busy_refusal
 
 MEASURE_SECONDS = 1.0
 RETRY_SECONDS_MAX = 60
@@ -63,7 +63,7 @@ class Admission:
         """Refuse a new run while the backlog is old. Raises RequestRefused."""
         age = await self.backlog_seconds()
         if age > self._age_max:
-            raise busy(
+            raise busy_refusal(
                 f"The oldest work has waited for {age:.0f} s. New runs are accepted again below {self._age_max:g} s.",
                 min(RETRY_SECONDS_MAX, math.ceil(age - self._age_max) + 1),
             )

@@ -27,12 +27,12 @@ from weft.server.request import (
     ApiCall,
     ApiReply,
     check_text,
-    path_of,
     read_form,
     read_headers,
+    read_idempotency_key,
     read_json,
-    read_key,
     read_query,
+    request_path,
 )
 from weft.server.route_table import ROUTES
 from weft.server.router import ApiRoute, RouteMatch, Router
@@ -133,7 +133,7 @@ class Api:
             )
         if len(scope["query_string"]) > limits.query_bytes:
             raise RequestRefused(413, "limit.exceeded", f"The query has more than {limits.query_bytes:,} bytes.")
-        path = path_of(scope)
+        path = request_path(scope)
         if len(path) > limits.path_bytes:
             raise RequestRefused(413, "limit.exceeded", f"The path has more than {limits.path_bytes:,} bytes.")
         match = self._find(method, path)
@@ -173,6 +173,7 @@ class Api:
         else:
             slots = self._listeners if route.kind == "wait" else self._requests
             with slots.slot(call.caller):
+                self.services.note_call()
                 answer = await route.endpoint(call)
         reply = answer if isinstance(answer, ApiReply) else ApiReply(answer, route.statuses[0])
         await _send(send, reply, route.media)
@@ -232,7 +233,7 @@ class Api:
 
     async def _read(self, route: ApiRoute, call: ApiCall, receive: Receive) -> None:
         limits = self.services.limits
-        call.key = read_key(call.headers)
+        call.key = read_idempotency_key(call.headers)
         raw = await self._bodies.read(receive, call.headers.get("content-length"))
         assert route.body is not None
         if issubclass(route.body, msgspec.Raw):

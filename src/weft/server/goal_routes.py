@@ -98,6 +98,6 @@ GOALS = (
         operator_only=True,
         body=plans.NewFrozenPlan,
         answer=plans.FrozenPlan,
-        errors=(UnknownStep, UsageError),
+        errors=(NameTaken, UnknownStep, UsageError),
     ),
 )

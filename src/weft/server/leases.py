@@ -169,7 +169,7 @@ class Leases:
         for offer in await self.offers(HostId(ticket.host)):
             if ticket.matches(offer):
                 return offer
-        raise claim_lost()
+        raise claim_lost_refusal()
 
     async def offers(self, host: HostId) -> list[TaskOffer]:
         """Return the tasks that a claim holds."""
@@ -212,7 +212,7 @@ class Leases:
 LEASE_ADOPTED_SECONDS = 30.0
 
 
-def claim_lost() -> Refused:
+def claim_lost_refusal() -> Refused:
     """Return the refusal of an answer or heartbeat that comes too late."""
     return Refused(
         "Another worker has this task now, or its result is no longer needed.",

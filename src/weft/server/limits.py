@@ -127,7 +127,7 @@ def check_json(raw: bytes, limits: RequestLimits) -> None:
         raise _exceeded(f"more than {limits.items:,} values")
     if _has_long_number(bare, limits.number_chars):
         raise _exceeded(f"a number of more than {limits.number_chars} characters")
-    if brackets > limits.depth and _depth(bare) > limits.depth:
+    if brackets > limits.depth and _nesting_depth(bare) > limits.depth:
         raise _exceeded(f"more than {limits.depth} levels")
 
 
@@ -151,7 +151,7 @@ def _long_number(most: int) -> re.Pattern[bytes]:
     return re.compile(rb"(?<![0-9+\-.eE])[0-9+\-.eE]{%d}" % (most + 1))
 
 
-def _depth(bare: bytes) -> int:
+def _nesting_depth(bare: bytes) -> int:
     """Return how deep brackets are nested. Brackets that do not match are left to the parser."""
     deepest = depth = 0
     for byte in bare.translate(None, _OTHER_BYTES):
@@ -199,7 +199,7 @@ class RequestRates:
         if allowed is None:
             allowed = self._take_own(caller)
         if not allowed:
-            raise busy(
+            raise busy_refusal(
                 f"The caller makes more than {self._per_second:g} requests per second.",
                 max(1, round(1 / self._per_second)),
             )
@@ -264,7 +264,7 @@ class _Taken:
         return True
 
 
-def busy(detail: str, retry_after: int = RETRY_AFTER_SECONDS) -> RequestRefused:
+def busy_refusal(detail: str, retry_after: int = RETRY_AFTER_SECONDS) -> RequestRefused:
     """Return the refusal of a request that may succeed later."""
     return RequestRefused(429, BUSY, detail, hint="Try again later.", retry_after=retry_after)
 
@@ -294,7 +294,7 @@ class RequestSlots:
         own = self._taken.get(caller, 0)
         if own >= self._per_caller or self._total >= self._most:
             most = self._per_caller if own >= self._per_caller else self._most
-            raise busy(f"The limit of {most:,} simultaneous {self._what} is reached.")
+            raise busy_refusal(f"The limit of {most:,} simultaneous {self._what} is reached.")
         self._taken[caller] = own + 1
         self._total += 1
         self._on_change(1)

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 import msgspec
 
 from weft.core.escapes import escape_controls, escape_line
-from weft.steps.secrets import strike, strike_json
+from weft.steps.secrets import replace_secrets, strike_json
 from weft.steps.task import current_task
 
 RUN_ID: ContextVar[str] = ContextVar("weft_run_id", default="")
@@ -82,8 +82,12 @@ class TextLines(logging.Formatter):
         tail = "".join(f" {name}={value}" for name, value in extra.items())
         text = f"{fields['at'][11:19]} {fields['level']}: {fields['message'].removeprefix('weft: ')}{tail}"
         # Secrets are removed before characters are escaped, because they are found by their value.
-        line = escape_line(strike(text))
-        return f"{line}\n{escape_controls(strike(self.formatException(record.exc_info)))}" if record.exc_info else line
+        line = escape_line(replace_secrets(text))
+        return (
+            f"{line}\n{escape_controls(replace_secrets(self.formatException(record.exc_info)))}"
+            if record.exc_info
+            else line
+        )
 
 
 def log_to(stream: TextIO, *, level: int = logging.INFO) -> None:

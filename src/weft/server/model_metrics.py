@@ -1,4 +1,4 @@
-"""Metrics of language models for Prometheus: by alias, which the program chooses, never by run or user."""
+"""Metrics of language models and tools for Prometheus: by names that the program chooses, never by run or user."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
     from weft.agents.models.meter import ModelCounts
+    from weft.runtime.worker.tool_meter import ToolCounts
 
 
 class ModelCollector(Collector):
@@ -37,3 +38,22 @@ class ModelCollector(Collector):
                 money.add_metric([alias, currency], millionths / 1_000_000)
             seconds.add_metric([alias], found.seconds)
         yield from (calls, tokens, money, seconds)
+
+
+class ToolCollector(Collector):
+    """Reads the counts of tool calls of a host when they are scraped."""
+
+    def __init__(self) -> None:
+        self.counts: Mapping[str, ToolCounts] = {}
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the metrics; none if no tool was called."""
+        if not self.counts:
+            return
+        calls = CounterMetricFamily("weft_tool_calls", "Tool calls of agents, by outcome.", labels=["tool", "outcome"])
+        seconds = CounterMetricFamily("weft_tool_seconds", "Time that tool calls of agents took.", labels=["tool"])
+        for tool, found in self.counts.items():
+            for outcome, count in found.calls.items():
+                calls.add_metric([tool, outcome], count)
+            seconds.add_metric([tool], found.seconds)
+        yield from (calls, seconds)

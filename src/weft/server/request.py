@@ -79,7 +79,7 @@ class ApiCall(msgspec.Struct, kw_only=True, eq=False):
     @property
     def path(self) -> str:
         """Return the path below the mount point, as it was sent."""
-        return path_of(self.scope).decode("latin-1")
+        return request_path(self.scope).decode("latin-1")
 
     def by(self, named: str = "") -> str:
         """Return who makes the request: the name in the API key or, without keys, the name that the request gives.
@@ -97,13 +97,13 @@ class ApiCall(msgspec.Struct, kw_only=True, eq=False):
     @property
     def service(self) -> RunService:
         """Return the service for the runs that this caller may see. Raises NotRunning."""
-        return self._seen(self.services.runs)
+        return self._service_for(self.services.runs)
 
     def hosting(self) -> RunService:
         """Return the same service if a host runs in this process. Raises NotRunning."""
-        return self._seen(self.services.hosting())
+        return self._service_for(self.services.hosting())
 
-    def _seen(self, runs: RunService) -> RunService:
+    def _service_for(self, runs: RunService) -> RunService:
         tenant = self.identity.tenant
         return TenantService(runs, tenant) if tenant else runs
 
@@ -133,7 +133,7 @@ def read_headers(scope: Mapping[str, Any]) -> dict[str, str]:
     return headers
 
 
-def path_of(scope: Mapping[str, Any]) -> bytes:
+def request_path(scope: Mapping[str, Any]) -> bytes:
     """Return the path below the mount point, as it was sent."""
     raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
     root = scope.get("root_path", "").encode()
@@ -162,7 +162,7 @@ def _check_texts(value: Any) -> None:
             left += one
 
 
-def read_key(headers: Mapping[str, str]) -> str | None:
+def read_idempotency_key(headers: Mapping[str, str]) -> str | None:
     """Return the idempotency key. Raises BadValue."""
     key = headers.get("idempotency-key")
     if key is None:

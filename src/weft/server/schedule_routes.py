@@ -64,7 +64,7 @@ SCHEDULES = (
         scope=AccessScope.READ,
         query=schedules.NextQuery,
         answer=schedules.NextTimes,
-        errors=(NotFound, UsageError),
+        errors=(NotFound, RunFinished, UsageError),
     ),
     ApiRoute(
         name="triggerSchedule",

@@ -101,6 +101,11 @@ class Services:
             self.closing.clear()
         return runs
 
+    def note_call(self) -> None:
+        """Let the host in this process know that somebody waits for an answer."""
+        if self._attached is not None and self._attached.local is not None:
+            self._attached.local.callers.calls += 1
+
     def engine_failure(self) -> BaseException | None:
         """Return why the host of this process failed, if it did."""
         runs = self._attached

@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 from weft.core import events as e
 from weft.core.durations import format_ms
 from weft.server.installation import Installation
-from weft.server.model_metrics import ModelCollector
+from weft.server.model_metrics import ModelCollector, ToolCollector
 from weft.server.series import Series
 from weft.server.stream_metrics import StreamCollector
 
@@ -147,6 +147,8 @@ class Telemetry:
         )
         self._models = ModelCollector()
         registry.register(self._models)
+        self._tools = ToolCollector()
+        registry.register(self._tools)
         self._streams = StreamCollector()
         registry.register(self._streams)
         self._installation = Installation()
@@ -165,6 +167,7 @@ class Telemetry:
         runs.commits.observe(self._on_commit)
         if runs.work is not None:
             self._models.read = runs.work.model_counts
+            self._tools.counts = runs.work.tools.counts
             self._streams.counts = runs.work.stream_counts
             runs.work.measure_commits(self._on_batch)
 

@@ -39,12 +39,12 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The base of bodies and queries."""
 
 
-def moment(ms: int | None) -> datetime | None:
+def api_time(ms: int | None) -> datetime | None:
     """Return a time of the store for the API; None if it is missing or 0."""
     return datetime.fromtimestamp(ms / 1000, UTC) if ms else None
 
 
-def required_moment(ms: int) -> datetime:
+def required_time(ms: int) -> datetime:
     """Return a time of the store for the API, which must not be missing."""
     return datetime.fromtimestamp(ms / 1000, UTC)
 
@@ -81,9 +81,9 @@ def run_view(row: RunRow) -> RunView:
         style=row.style,
         status=row.status,  # type: ignore[arg-type]  # stores keep statuses as text
         seq=row.seq,
-        created_at=required_moment(row.created_at),
-        updated_at=required_moment(row.updated_at),
-        ended_at=moment(row.ended_at),
+        created_at=required_time(row.created_at),
+        updated_at=required_time(row.updated_at),
+        ended_at=api_time(row.ended_at),
         attributes=dict(row.attributes),
         fault=row.fault,
         priority=row.priority,
@@ -522,7 +522,7 @@ class ChunkView(msgspec.Struct, frozen=True):
 
 def chunk_view(chunk: Chunk) -> ChunkView:
     """Return the view of a chunk."""
-    return ChunkView(chunk.offset, required_moment(chunk.at), chunk.by, chunk.attempt, Raw(chunk.body))
+    return ChunkView(chunk.offset, required_time(chunk.at), chunk.by, chunk.attempt, Raw(chunk.body))
 
 
 class Chunks(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from collections import deque
 
 import msgspec
 
-from weft.steps.secrets import REVEALED, strike
+from weft.steps.secrets import REVEALED, replace_secrets
 
 LINE_CHARS_MAX = 8_000
 """A longer line is cut."""
@@ -64,7 +64,7 @@ class AttemptLog:
 
     def add(self, level: int, source: str, text: str, at: int) -> PrintedLine | None:
         """Add a line, which may contain line breaks. Returns it if it is to be stored now."""
-        line = PrintedLine(at, level, _clean(source)[:SOURCE_CHARS_MAX], _clean(_shorten(text)))
+        line = PrintedLine(at, level, _clean_text(source)[:SOURCE_CHARS_MAX], _clean_text(_shorten(text)))
         if not self._last and self._lines < FIRST_LINES and self._chars + len(line.text) <= FIRST_CHARS:
             self._lines += 1
             self._chars += len(line.text)
@@ -98,7 +98,7 @@ class AttemptLog:
             return text
         self._begin_line(source, text)
         line, cut = self._begun.pop(source), self._cut.pop(source, 0)
-        return f"{line}{_more(cut)}" if cut else line
+        return f"{line}{_more_text(cut)}" if cut else line
 
     def _keep_last(self, line: PrintedLine) -> None:
         self._last.append(line)
@@ -139,17 +139,17 @@ class AttemptOutput:
 def _shorten(text: str) -> str:
     over = len(text) - LINE_CHARS_MAX
     # A little more is allowed for a line that was cut already and says so.
-    return f"{text[:LINE_CHARS_MAX]}{_more(over)}" if over > len(_more(10**9)) else text
+    return f"{text[:LINE_CHARS_MAX]}{_more_text(over)}" if over > len(_more_text(10**9)) else text
 
 
-def _more(chars: int) -> str:
+def _more_text(chars: int) -> str:
     return f"… ({chars:,} more characters)"
 
 
-def _clean(text: str) -> str:
+def _clean_text(text: str) -> str:
     """Replace secrets that this process has revealed, and characters that a store cannot hold."""
     if REVEALED:
-        text = strike(text)
+        text = replace_secrets(text)
     if "\0" in text:
         text = text.replace("\0", "\ufffd")
     if not text.isascii():

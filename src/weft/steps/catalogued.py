@@ -36,7 +36,7 @@ def why_planned(definition: StepDef) -> str:
     return ""
 
 
-def names_of(definition: StepDef) -> list[str]:
+def argument_names(definition: StepDef) -> list[str]:
     """Return the names of the step's arguments."""
     return [fact for fact, need in definition.needs.items() if need.role in ("required", "optional")]
 

@@ -34,7 +34,12 @@ _PLAIN: dict[Any, Any] = {
     typing.Never: Any,
     typing.LiteralString: str,
 }
-_EXACT = (str, int, bool, float, NoneType)
+# Each value of these Python types has the type, so it is not decoded to check it.
+_EXACT: dict[Any, type] = {
+    **{one: one for one in (str, int, bool, float, NoneType)},
+    **dict.fromkeys((dict, dict[str, Any]), dict),
+    **dict.fromkeys((list, list[Any]), list),
+}
 
 
 class Codec(Generic[T]):
@@ -42,10 +47,10 @@ class Codec(Generic[T]):
 
     def __init__(self, type_: Any) -> None:
         self.type = type_
-        self._exact = next((exact for exact in _EXACT if type_ is exact), None)
+        self._exact = _EXACT.get(type_) if _is_hashable(type_) else None
         self._backend: _Native | _Adapter = _backend_for(type_)
         self.read: Callable[[bytes], T] = self._backend.read
-        """Decodes a value. Raises ``Misfit``, for callers that write their own message."""
+        """Decodes a value, bytes or a ``Raw``. Raises ``Misfit``, for callers that write their own message."""
         self.is_native = isinstance(self._backend, _Native)
         """Whether msgspec alone reads this type, so that it can be the type of a Struct field."""
 
@@ -135,7 +140,7 @@ class _Native:
         except BaseException as error:
             if ends_host(error):
                 raise
-            raise misfit_of(error, raw) from error  # a validator may raise anything
+            raise misfit_of(error, bytes(raw)) from error  # a validator may raise anything
 
     def schema(self) -> dict[str, object]:
         return schema_of_native(self._type)
@@ -153,6 +158,7 @@ class _Adapter:
         return self._adapter.dump_python(value, mode="json", round_trip=True, by_alias=False, warnings="none")
 
     def read(self, raw: bytes) -> Any:
+        raw = bytes(raw)
         try:
             if b"NaN" in raw or b"Infinity" in raw:
                 msgspec.json.decode(raw)  # pydantic accepts these as numbers; in JSON they occur only inside strings
@@ -160,7 +166,7 @@ class _Adapter:
         except BaseException as error:
             if ends_host(error):
                 raise
-            raise misfit_of(error, raw) from error  # a validator may raise anything
+            raise misfit_of(error, bytes(raw)) from error  # a validator may raise anything
 
     def schema(self) -> dict[str, object]:
         return self._adapter.json_schema()  # type: ignore[no-any-return]

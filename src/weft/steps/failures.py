@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from weft.core.run.repeats import is_in_doubt
 from weft.core.values import decode, encode, preview_text
 from weft.errors import (
     BudgetExceeded,
@@ -25,7 +26,7 @@ from weft.errors import (
     WorkerLost,
 )
 from weft.pipelines.faults import FAMILY, PipelineFailed
-from weft.steps.secrets import strike, strike_value
+from weft.steps.secrets import replace_secrets, strike_value
 from weft.steps.tracebacks import traceback_of, user_line_of
 
 T = TypeVar("T")
@@ -39,7 +40,7 @@ _NEVER_ITSELF = frozenset(
 )
 """Exceptions with a special meaning for Python or asyncio, which must not be raised in a workflow."""
 _RECORDED = "__weft_failure__"
-"""The attribute of a rebuilt exception that has its recorded failure."""
+"""The attribute in which a rebuilt exception keeps its recorded failure."""
 
 
 def failure_of(error: BaseException, *, step: str = "", location: str = "", attempts: int = 1) -> Failure:
@@ -84,11 +85,11 @@ def failure_of_step(error: BaseException, *, step: str, location: str = "", atte
 def failure_of_run(error: BaseException) -> Failure:
     """Convert the exception that ended a run, with the step that caused it and the reason."""
     failure = failure_of(error)
-    found = read_safely(lambda: _root(error), None)
-    if found is None:
+    nothing: list[tuple[BaseException, Failure]] = []
+    causes = read_safely(lambda: list(_recorded_causes(error)), nothing)
+    if not causes:
         return msgspec.structs.replace(failure, traceback=traceback_of(error))
-    root = recorded(found)
-    assert root is not None
+    found, root = causes[0]
     return msgspec.structs.replace(
         failure,
         step=root.step,
@@ -96,6 +97,7 @@ def failure_of_run(error: BaseException) -> Failure:
         attempts=root.attempts,
         cause=root.cause if found is error else root.cause or root.brief(),
         traceback=traceback_of(error),
+        in_doubt=any(is_in_doubt(cause) for _, cause in causes),
     )
 
 
@@ -109,25 +111,25 @@ def recorded(error: BaseException) -> Failure | None:
     return None
 
 
-def _root(error: BaseException) -> BaseException | None:
-    """Return the nearest exception that was rebuilt from a recorded failure: this one, a branch, or a cause."""
+def _recorded_causes(error: BaseException) -> Iterator[tuple[BaseException, Failure]]:
+    """Yield this exception, its branches and its causes as far as they were rebuilt from failures, nearest first."""
     todo, seen = [error], set[int]()
     while todo:
         one = todo.pop(0)
         if id(one) in seen:
             continue
         seen.add(id(one))
-        if recorded(one) is not None:
-            return one
+        failure = recorded(one)
+        if failure is not None:
+            yield one, failure
         if isinstance(one, BaseExceptionGroup):
             todo += one.exceptions
         following = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
         if following is not None:
             todo.append(following)
-    return None
 
 
-def rebuild(failure: Failure, raises: Sequence[type[BaseException]] = (), *, run_id: str = "") -> Exception:
+def rebuild_error(failure: Failure, raises: Sequence[type[BaseException]] = (), *, run_id: str = "") -> Exception:
     """Return a new exception for a recorded failure, which is then raised in the workflow."""
     for cls in _classes_named(failure.type, raises):
         if issubclass(cls, Exception):
@@ -153,18 +155,18 @@ def _rebuilt(failure: Failure, raises: Sequence[type[BaseException]], run_id: st
         return BudgetExceeded(f"{failure.message.rstrip('. ')}.", hint=hint, **facts)
     if failure.code in (StepTimedOut.code, TimedOut.code) and failure.step:
         times = f" in each of {failure.attempts} attempts" if failure.attempts > 1 else ""
-        what = f"{failure.step} timed out{times}{_because(failure)}."
+        what = f"{failure.step} timed out{times}{_reason_text(failure)}."
         return StepTimedOut(what, failure=failure, hint=_retry(run_id))
     if failure.code == TimedOut.code:
         return TimedOut(f"{failure.message.rstrip('. ')}.", failure=failure)
     if failure.code == OutcomeUnknown.code:
         what = (
-            f"{_step(failure)} ended without a result{_because(failure)}. It may have been performed, so it is not "
+            f"{_step(failure)} ended without a result{_reason_text(failure)}. It may have been performed, so it is not "
             "repeated."
         )
         return OutcomeUnknown(what, failure=failure, hint="Find out whether it was performed, and continue by hand.")
     if failure.code == WorkerLost.code:
-        what = f"{_step(failure)} was given up, because its workers died each time{_because(failure)}."
+        what = f"{_step(failure)} was given up, because its workers died each time{_reason_text(failure)}."
         return WorkerLost(what, failure=failure, hint=f"Does it exhaust memory? {_retry(run_id)}".rstrip())
     if failure.code.startswith(FAMILY):
         index = failure.attributes.get("index")
@@ -178,7 +180,7 @@ def _failed(failure: Failure, run_id: str) -> str:
     times = f"failed after {failure.attempts} attempts" if failure.attempts > 1 else "failed"
     run = f" in {run_id}" if run_id else ""
     last = "last: " if failure.attempts > 1 else ""
-    return f"{_step(failure)} {times}{run}, {last}{_shown(failure)}{_at(failure)}."
+    return f"{_step(failure)} {times}{run}, {last}{_exception_text(failure)}{_where_text(failure)}."
 
 
 def _failed_hint(failure: Failure, raises: Sequence[type[BaseException]], run_id: str) -> str:
@@ -202,7 +204,7 @@ def _retry(run_id: str) -> str:
     return f"Try again: weft retry {run_id}" if run_id else ""
 
 
-def _because(failure: Failure) -> str:
+def _reason_text(failure: Failure) -> str:
     return f" ({failure.message.rstrip('. ')})" if failure.message else ""
 
 
@@ -210,11 +212,11 @@ def _step(failure: Failure) -> str:
     return failure.step or failure.location or "The step"
 
 
-def _at(failure: Failure) -> str:
+def _where_text(failure: Failure) -> str:
     return f" at {failure.where}" if failure.where else ""
 
 
-def _shown(failure: Failure) -> str:
+def _exception_text(failure: Failure) -> str:
     """Return the exception as Python shows it if that is short, and otherwise its type and message."""
     if failure.data and not failure.code:
         text = f"{failure.type}({', '.join(map(repr, failure.data))})"
@@ -235,7 +237,7 @@ def _classes_named(name: str, raises: Sequence[type[BaseException]]) -> Iterator
 
 
 def _made(cls: type[Exception], failure: Failure) -> Exception | None:
-    for make in (_constructed, _restored):
+    for make in (_constructed, _rebuild_without_init):
         try:
             error = _marked(make(cls, failure), failure)
             str(error)
@@ -253,7 +255,7 @@ def _constructed(cls: type[Exception], failure: Failure) -> Exception:
     return error
 
 
-def _restored(cls: type[Exception], failure: Failure) -> Exception:
+def _rebuild_without_init(cls: type[Exception], failure: Failure) -> Exception:
     """Rebuild an exception without its ``__init__``, whose arguments are not known."""
     error = cls.__new__(cls, *failure.data)
     error.args = failure.data or ((failure.message,) if failure.message else ())
@@ -289,10 +291,15 @@ def _failure_json(value: Any, default: Any) -> Any:
     return decode(raw) if len(raw) <= DATA_BYTES_MAX else default
 
 
+def error_phrase(error: BaseException) -> str:
+    """Return the class of an exception and its message, if it has one, for the middle of a sentence."""
+    return f"{type(error).__name__}: {text_of(error)}".rstrip(": .")
+
+
 def text_of(error: BaseException) -> str:
     """Return the message of an exception. Never raises: a broken ``__str__`` must not hide the failure."""
     broken = f"<{type(error).__name__} without a text>"
-    text = strike(read_safely(lambda: str(error.message if isinstance(error, WeftError) else error), broken))
+    text = replace_secrets(read_safely(lambda: str(error.message if isinstance(error, WeftError) else error), broken))
     if len(text) > MESSAGE_CHARS_MAX:
         text = f"{text[: MESSAGE_CHARS_MAX - 3]}..."
     return text.replace("\0", "\\0").encode("utf-8", "replace").decode()

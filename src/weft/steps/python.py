@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
 import msgspec
 
-from weft.errors import BadValue, Critical, Failure, LimitExceeded, Rollback, UsageError
+from weft.errors import BadValue, Critical, Failure, LimitExceeded, Rollback, UsageError, WeftError
 from weft.steps.attempt_log import AttemptOutput
 from weft.steps.codec import Codec
 from weft.steps.failures import failure_of_step
@@ -19,6 +20,10 @@ from weft.steps.raised import call_in_thread
 from weft.steps.secrets import strike_json
 from weft.steps.signature import Signature
 from weft.steps.task import CURRENT_TASK, Executor, PerformedElsewhere, Task, current_task
+from weft.steps.task_permissions import PERMITS, Permits
+
+FailedElsewhere = tuple[bytes, bool, bool]
+"""The failure, whether it is final, and whether the function may have been performed all the same."""
 
 
 class PythonStep:
@@ -62,6 +67,16 @@ class PythonStep:
                 hint="Move it to the top level of its module, or remove run_in='process'.",
             )
 
+    def _refuse_hidden(self) -> None:
+        """Raise BadValue if its function's name stands for something else than the step, as that is what is sent."""
+        module = sys.modules.get(self.fn.__module__)
+        if module is not None and not isinstance(_body_at(module, self.fn.__qualname__), PythonStep):
+            place = f"{self.fn.__module__}.{self.fn.__qualname__}"
+            raise BadValue(
+                f"{self.name} runs in another process, which looks for it at {place}, and that is not the step.",
+                hint=f"Write @app.step above `def {self.fn.__name__}` and all its other decorators.",
+            )
+
     def check_result(self, raw: bytes) -> None:
         """Raise BadValue if this is not a result that the function could return, as JSON."""
         self._result.decode(raw, what=f"The result of {self.name} is")
@@ -74,25 +89,40 @@ class PythonStep:
             value = await self.fn(**arguments)
         else:
             value = await call_in_thread(executor, partial(self.fn, **arguments))
-        return self._result.encode(value, what=self._returned)
+        return self.encode_result(value)
+
+    def encode_result(self, value: Any) -> bytes:
+        """Encode what the function returned. An error says that the function was performed."""
+        try:
+            return self._result.encode(value, what=self._returned)
+        except WeftError as error:
+            error.in_doubt = True
+            raise
 
     async def _perform_in_process(self, given: bytes, executor: Executor) -> bytes:
         task = current_task()
         assert task is not None, "a step is performed for a task"
+        self._refuse_hidden()
         where = (self.fn.__module__, self.fn.__qualname__)
-        answer, failure, final, printed = await executor.in_process(
-            perform_here, where, given, (task.key, task.attempt, task.run_id, task.step)
+        permits = PERMITS.get(None)
+        answer, failed, printed = await executor.in_process(
+            perform_here,
+            where,
+            given,
+            (task.key, task.attempt, task.run_id, task.step),
+            permits.for_process() if permits is not None else None,
         )
         for source, text, level in printed:
             task.note_output(source, text, level)
-        if failure is None:
+        if failed is None:
             return answer
-        raise PerformedElsewhere(msgspec.json.decode(failure, type=Failure), final=final)
+        failure, final, in_doubt = failed
+        raise PerformedElsewhere(msgspec.json.decode(failure, type=Failure), final=final, in_doubt=in_doubt)
 
     def perform_now(self, given: bytes) -> bytes:
         """Perform the step on this thread."""
         arguments = self._signature.unpack(given, what=self.name)
-        return self._result.encode(self.fn(**arguments), what=self._returned)
+        return self.encode_result(self.fn(**arguments))
 
     def is_final(self, error: BaseException) -> bool:
         if isinstance(error, PerformedElsewhere):
@@ -101,24 +131,31 @@ class PythonStep:
 
 
 def perform_here(
-    where: tuple[str, str], given: bytes, task: tuple[str, int, str, str]
-) -> tuple[bytes, bytes | None, bool, list[tuple[str, str, int]]]:
+    where: tuple[str, str], given: bytes, task: tuple[str, int, str, str], permits: Permits | None
+) -> tuple[bytes, FailedElsewhere | None, list[tuple[str, str, int]]]:
     """Perform a step in a child process. Arguments and result are JSON, so that only plain data is exchanged.
 
-    Returns the result or the failure, whether that is final, and the lines that the step printed.
+    Returns the result or how it failed, and the lines that the step printed.
     """
     key, attempt, run_id, name = task
     output = AttemptOutput()
     CURRENT_TASK.set(partial(Task, key=key, attempt=attempt, run_id=run_id, step=name, note=output.note))
-    step: Any = importlib.import_module(where[0])
-    for part in where[1].split("."):
-        step = getattr(step, part)
-    body: PythonStep = step.body
+    body: PythonStep = _body_at(importlib.import_module(where[0]), where[1])
     end_capture = capture_output()
+    PERMITS.set(permits)  # to None, too: the process may have performed other tasks
     try:
-        return strike_json(body.perform_now(given)), None, False, output.lines()
+        return strike_json(body.perform_now(given)), None, output.lines()
     except BaseException as error:  # noqa: BLE001 - any exception of the body is the step's failure
         failure = failure_of_step(error, step=name, attempts=attempt)
-        return b"", msgspec.json.encode(failure), body.is_final(error), output.lines()
+        in_doubt = isinstance(error, WeftError) and error.in_doubt
+        return b"", (msgspec.json.encode(failure), body.is_final(error), in_doubt), output.lines()
     finally:
         end_capture()
+
+
+def _body_at(module: object, place: str) -> Any:
+    """Return the body of the step at a place in a module; None if there is no step."""
+    found: Any = module
+    for part in place.split("."):
+        found = getattr(found, part, None)
+    return getattr(found, "body", None)

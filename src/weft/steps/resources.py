@@ -16,6 +16,9 @@ from weft.steps.raised import call_in_thread
 from weft.steps.signature import Injected
 from weft.steps.task import Executor
 
+TASK_PREFIX = "weft-resource-"
+"""Begins the name of the asyncio task that opens and closes a resource; the rest is the name of the resource."""
+
 
 class HostResources(Protocol):
     """The resources that a host keeps open."""
@@ -39,7 +42,7 @@ class ResourceStep(PythonStep):
         resources = await resources_of(self.name, self._signature.injected, None)
         call = partial(self.fn, **arguments, **resources)
         value = await call() if self._asynchronous else await call_in_thread(executor, call)
-        return self._result.encode(value, what=self._returned)
+        return self.encode_result(value)
 
 
 async def resources_of(step: str, injected: Sequence[Injected], hosted: HostResources | None) -> Mapping[str, Any]:

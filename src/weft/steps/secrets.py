@@ -118,7 +118,7 @@ def value_of_secret(ref: str) -> str | None:
     return value if len(value) >= VALUE_CHARS_MIN else None
 
 
-def strike(text: str) -> str:
+def replace_secrets(text: str) -> str:
     """Replace the secrets that this process has revealed in a text."""
     for value, mark in REVEALED.items():
         if value in text:
@@ -143,9 +143,9 @@ def strike_value(value: Any) -> Any:
 def strike_record(record: logging.LogRecord) -> bool:
     """Replace secrets in a log record and let it pass. A filter for loggers."""
     text = record.getMessage()
-    clean = strike(text)
+    clean = replace_secrets(text)
     if clean != text:
         record.msg, record.args = clean, None
     if record.exc_info and record.exc_info[1] is not None and REVEALED:
-        record.exc_text = strike(logging.Formatter().formatException(record.exc_info))
+        record.exc_text = replace_secrets(logging.Formatter().formatException(record.exc_info))
     return True

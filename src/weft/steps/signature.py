@@ -26,6 +26,7 @@ from weft.core.values import check_storable, decode, encode, preview_text
 from weft.errors import BadValue, UsageError, WeftError
 from weft.steps.codec import Codec, native_decoder
 from weft.steps.misfits import Misfit, misfit_of
+from weft.steps.step_arguments import StepArguments
 from weft.steps.type_schemas import schema_of_object
 
 NOTHING = b"{}"
@@ -103,7 +104,7 @@ class Signature:
 
     @cached_property
     def _defaults(self) -> dict[str, msgspec.Raw]:
-        return {p.name: raw for p in self.parameters if not p.required and (raw := _storable(p)) is not None}
+        return {p.name: raw for p in self.parameters if not p.required and (raw := _json_default(p)) is not None}
 
     @staticmethod
     def of(fn: Callable[..., object], *, context_type: type | None = None) -> Signature:
@@ -114,10 +115,10 @@ class Signature:
             BadValue: no value of a declared type can be stored.
         """
         raw = _signature(fn)
-        hints = _hints(fn, raw)
+        hints = _annotated_types(fn, raw)
         found = list(raw.parameters.values())
         takes_context = bool(found) and _is_context(found[0], hints, context_type)
-        resources = _injected(fn, found, hints)
+        resources = _resource_parameters(fn, found, hints)
         given = [p for p in found[1 if takes_context else 0 :] if p.default is not injected]
         parameters = [_parameter(fn, each, hints) for each in given]
         positional = [p.name for p in given if p.kind is _Kind.POSITIONAL_OR_KEYWORD]
@@ -174,6 +175,10 @@ class Signature:
             named = _objects(given)
             known = {name: value for name, value in known.items() if name not in named}
         return msgspec.json.encode(known) if known else b""
+
+    def arguments(self) -> StepArguments:
+        """Return the names of the arguments."""
+        return StepArguments([one.name for one in self.parameters], list(self._required))
 
     def schema(self) -> dict[str, object]:
         """Return the JSON Schema of the input."""
@@ -239,7 +244,7 @@ class Signature:
 _objects = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def _storable(parameter: Parameter) -> msgspec.Raw | None:
+def _json_default(parameter: Parameter) -> msgspec.Raw | None:
     """Return a default as JSON, or None if JSON cannot represent it exactly."""
     try:
         raw = parameter.codec.encode(parameter.default)
@@ -267,7 +272,7 @@ def _parameter(fn: Callable[..., object], found: inspect.Parameter, hints: dict[
     return Parameter(name, found.default is _Kind.empty, codec.type, found.default, codec)
 
 
-def _injected(
+def _resource_parameters(
     fn: Callable[..., object], found: Sequence[inspect.Parameter], hints: Mapping[str, Any]
 ) -> list[Injected]:
     """Return the parameters that are resources. Raises UsageError if an input could be mistaken for one of them."""
@@ -286,7 +291,7 @@ def _injected(
 def injected_parameters(fn: Callable[..., object]) -> tuple[list[Injected], Any]:
     """Return the parameters of a function that takes only resources, and the type that it returns."""
     raw = _signature(fn)
-    hints = _hints(fn, raw)
+    hints = _annotated_types(fn, raw)
     found = [each for each in raw.parameters.values() if each.kind not in (_Kind.VAR_POSITIONAL, _Kind.VAR_KEYWORD)]
     needed = [
         Injected(each.name, hints.get(each.name, Any), each.default is _Kind.empty or each.default is injected)
@@ -309,7 +314,7 @@ def _signature(fn: Callable[..., object]) -> inspect.Signature:
     return inspect.signature(fn)
 
 
-def _hints(fn: Callable[..., object], raw: inspect.Signature) -> dict[str, Any]:
+def _annotated_types(fn: Callable[..., object], raw: inspect.Signature) -> dict[str, Any]:
     """Return the annotations as types. An annotation that cannot be resolved becomes Any."""
     if inspect.isroutine(fn):
         with contextlib.suppress(Exception):  # evaluating annotations runs the user's code

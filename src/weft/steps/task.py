@@ -214,10 +214,11 @@ class Executor(Protocol):
 class PerformedElsewhere(Exception):
     """Raised when a body failed in another process. It carries the recorded failure instead of the exception."""
 
-    def __init__(self, failure: Failure, *, final: bool) -> None:
+    def __init__(self, failure: Failure, *, final: bool, in_doubt: bool = False) -> None:
         super().__init__(failure.message)
         self.failure = failure
         self.final = final
+        self.in_doubt = in_doubt
 
 
 class StepBody(Protocol):

@@ -13,8 +13,12 @@ class Permits(Protocol):
         """Raise NotAllowed (``policy.denied``) if the task may not do this."""
         ...
 
+    def for_process(self) -> Permits:
+        """Return the same for another process, which cannot ask the policy."""
+        ...
 
-PERMITS: ContextVar[Permits] = ContextVar("weft_permits")
+
+PERMITS: ContextVar[Permits | None] = ContextVar("weft_permits")
 """The permits of the current task. Most tasks have none, and may do everything."""
 
 

@@ -12,7 +12,7 @@ from types import TracebackType
 
 from weft.errors import RecordedTraceback, WeftError
 from weft.steps.frames import is_outside, is_users
-from weft.steps.secrets import strike
+from weft.steps.secrets import replace_secrets
 
 BYTES_MAX = 16 * 1024
 _HEAD = 5 * 1024
@@ -38,7 +38,7 @@ def traceback_of(error: BaseException) -> str:
         return f"<the traceback of {type(error).__name__} cannot be formatted: {type(broken).__name__}>"
 
 
-def loggable(error: BaseException) -> BaseException:
+def loggable_error(error: BaseException) -> BaseException:
     """Return the exception if a log can format it, and otherwise a RuntimeError that names it."""
     try:
         "".join(TracebackException.from_exception(error).format())
@@ -106,7 +106,7 @@ def _linked_exceptions(found: TracebackException) -> Iterator[TracebackException
 
 def _traceback_text(found: TracebackException) -> str:
     lines = "".join(found.format()).rstrip().split("\n")
-    return strike("\n".join(line for line in lines if not line.endswith(_RECORDED)))
+    return replace_secrets("\n".join(line for line in lines if not line.endswith(_RECORDED)))
 
 
 def _shortened(text: str) -> str:

@@ -10,9 +10,18 @@ from weft.ports.store import Store
 from weft.ports.wal_server import WalServer
 from weft.stores.memory import MemoryStore
 from weft.stores.redis_use import RedisUse, named_redis, redis_hints, redis_use
-from weft.stores.urls import blobs_url, shown_url
+from weft.stores.urls import blobs_url, url_without_password
 
-__all__ = ["RedisUse", "blobs_url", "named_redis", "open_store", "redis_hints", "redis_use", "shown_url", "wal_server"]
+__all__ = [
+    "RedisUse",
+    "blobs_url",
+    "named_redis",
+    "open_store",
+    "redis_hints",
+    "redis_use",
+    "url_without_password",
+    "wal_server",
+]
 
 
 def open_store(url: str, *, durability: str = "full", blobs: str | None = None, redis: RedisUse | None = None) -> Store:
@@ -36,28 +45,29 @@ def open_store(url: str, *, durability: str = "full", blobs: str | None = None, 
 
             return SqliteStore(url, durability=durability)
         case "postgresql" | "postgres":
-            return _postgres(url, durability, blobs, redis)
+            return _open_postgres(url, durability, blobs, redis)
         case "redis" | "rediss":
             raise UsageError(
-                f"{shown_url(url)} is a Redis server, which keeps no runs; it stands beside a store.",
+                f"{url_without_password(url)} is a Redis server, which keeps no runs; it stands beside a store.",
                 hint='Keep runs in "postgresql://user@host/database" or "sqlite:///weft.db", and name the server with '
                 "redis= or WEFT_REDIS.",
             )
         case "http" | "https":
-            shown = shown_url(url)
+            shown = url_without_password(url)
             raise UsageError(
-                f"{shown} is a server; the command line and apps work on a store.",
+                f"{shown} is a server; an app works on a store.",
                 hint='Name the store that it serves, such as "sqlite:///weft.db" or "postgresql://user@host/database". '
                 f"Over HTTP: weft.Client({shown!r}) in Python, or the paths in {shown.rstrip('/')}/openapi.json.",
             )
         case _:
             raise UsageError(
-                f"{url!r} is not the URL of a store.",
-                hint='Use "sqlite:///weft.db", "sqlite:////absolute/path.db", "postgresql://user@host/database" or "memory://".',
+                f"{url_without_password(url)!r} is not the URL of a store.",
+                hint='Use "sqlite:///weft.db", "sqlite:////absolute/path.db", "postgresql://user@host/database" or '
+                '"memory://". The command line and weft.Client also take a server: "https://weft.example.com".',
             )
 
 
-def _postgres(url: str, durability: str, blobs: str | None, redis: RedisUse | None) -> Store:
+def _open_postgres(url: str, durability: str, blobs: str | None, redis: RedisUse | None) -> Store:
     require("postgres", "A store in Postgres")
     from weft.stores.blobs import open_content  # noqa: PLC0415
     from weft.stores.postgres import PostgresStore  # noqa: PLC0415
@@ -69,10 +79,10 @@ def _postgres(url: str, durability: str, blobs: str | None, redis: RedisUse | No
         redis=None if redis is None else redis.url,
         heard=None if redis is None else redis.heard,
     )
-    return store if redis is None or not redis.hot else _hot(store, redis)
+    return store if redis is None or not redis.hot else _add_hot_lane(store, redis)
 
 
-def _hot(durable: Store, redis: RedisUse) -> Store:
+def _add_hot_lane(durable: Store, redis: RedisUse) -> Store:
     from weft.stores.hot.policy import hot_policy  # noqa: PLC0415
     from weft.stores.hot.store import HotStore  # noqa: PLC0415
 

@@ -32,19 +32,15 @@ def checked_events(uid: RunUid, after: Seq, rows: Iterable[Sequence[Any]]) -> li
     events = []
     for expected, (seq, at, body, crc) in enumerate(rows, after + 1):
         if seq != expected:
-            raise _corrupt(uid, expected, "is missing")
-        if not _is_intact(uid_sum, seq, at, body, crc):
-            raise _corrupt(uid, expected, "does not match its checksum")
+            raise _corrupt_event(uid, expected, "is missing")
+        try:
+            found = event_crc(uid_sum, seq, at, body)
+        except (TypeError, ValueError):
+            found = None  # damage may also change the type of a value
+        if found is None or found != crc:
+            raise _corrupt_event(uid, expected, "does not match its checksum")
         events.append(StoredEvent(seq, at, body))
     return events
-
-
-def _is_intact(uid_sum: int, seq: int, at: Any, body: Any, crc: Any) -> bool:
-    try:
-        return bool(event_crc(uid_sum, seq, at, body) == crc)
-    except (TypeError, ValueError):
-        # Damage may also change the type of a value.
-        return False
 
 
 def mail_crc(mail: Mail) -> int:
@@ -92,10 +88,12 @@ def _is_mail_intact(mail: Mail, crc: Any) -> bool:
 def check_log_end(uid: RunUid, last: int, seq: int) -> None:
     """Check that the log ends at the number in the run's row. Raises Corrupt."""
     if last != seq:
-        raise _corrupt(uid, min(last, seq) + 1, f"is missing: the log ends at event {last} but should end at {seq}")
+        raise _corrupt_event(
+            uid, min(last, seq) + 1, f"is missing: the log ends at event {last} but should end at {seq}"
+        )
 
 
-def _corrupt(uid: RunUid, seq: int, what: str) -> Corrupt:
+def _corrupt_event(uid: RunUid, seq: int, what: str) -> Corrupt:
     return Corrupt(
         f"Event {seq} of run {uid} {what}.",
         hint="The run has stopped; other runs are not affected. Restore the run from a backup.",

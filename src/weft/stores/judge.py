@@ -58,7 +58,9 @@ NO_KEYS = KeyFacts()
 def check_numbering(batch: Sequence[Append]) -> None:
     """Check that the events of each append continue its log without a gap. Raises Conflict."""
     for append in batch:
-        for seq, event in enumerate(append.events, append.seq + 1):
+        seq: int = append.seq
+        for event in append.events:
+            seq += 1
             if event.seq != seq:
                 raise Conflict(
                     f"Event {event.seq} of run {append.uid} is in the place of event {seq}.",
@@ -156,7 +158,7 @@ def is_elsewhere(outcome: Outcome) -> bool:
     return outcome is Outcome.STALE_SEQ
 
 
-def is_anothers(outcome: Outcome) -> bool:
+def is_from_other_writer(outcome: Outcome) -> bool:
     """Return whether an append was refused because the run is no longer its writer's."""
     return outcome is Outcome.STALE_EPOCH
 

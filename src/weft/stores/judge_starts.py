@@ -84,13 +84,13 @@ def _judge_by_rule(start: RuledStart, open_runs: Sequence[RunRow]) -> StartVerdi
         return _judge_singleton(start, open_runs)
     waiting = [run for run in open_runs if _has_not_begun(run)]
     if not waiting:
-        return _created(start)
+        return _created_verdict(start)
     return _judge_debounced(start, waiting[-1]) if start.rule.kind == "debounce" else _judge_batched(start, waiting[-1])
 
 
 def _judge_singleton(start: RuledStart, open_runs: Sequence[RunRow]) -> StartVerdict:
     if not open_runs or start.rule.then == "replace":
-        return _created(start, cancels=open_runs)
+        return _created_verdict(start, cancels=open_runs)
     newest = open_runs[-1]
     outcome = StartOutcome.JOINED if start.rule.then == "attach" else StartOutcome.OPEN
     return StartVerdict(outcome=outcome, uid=newest.uid, run_id=newest.id)
@@ -102,15 +102,15 @@ def _judge_debounced(start: RuledStart, waiting: RunRow) -> StartVerdict:
     if waiting.wake_at is not None:  # otherwise it was told to begin at once
         latest = waiting.created_at + rule.at_most_ms if rule.at_most_ms else now + rule.quiet_ms
         wake_at = Millis(min(now + rule.quiet_ms, latest))
-    return _joined(waiting, wake_at, replaces_input=True)
+    return _joined_verdict(waiting, wake_at, replaces_input=True)
 
 
 def _judge_batched(start: RuledStart, waiting: RunRow) -> StartVerdict:
     inputs = waiting.inputs + start.new.inputs
     if inputs > start.rule.size:
-        return _created(start, closes=waiting)
+        return _created_verdict(start, closes=waiting)
     wake_at = None if inputs == start.rule.size else waiting.wake_at
-    return _joined(waiting, wake_at, adds_input=True)
+    return _joined_verdict(waiting, wake_at, adds_input=True)
 
 
 def _has_not_begun(run: RunRow) -> bool:
@@ -123,18 +123,20 @@ def is_singleton(slot: str | None) -> bool:
     return slot is not None and slot.startswith(SINGLETON)
 
 
-def answer_of(verdict: StartVerdict) -> StartAnswer:
+def start_answer(verdict: StartVerdict) -> StartAnswer:
     """Return what the caller is told about a start that was carried out."""
     replaced = [run.id for run in verdict.cancels]
     return StartAnswer(outcome=verdict.outcome, uid=verdict.uid, id=verdict.run_id, replaced=replaced)
 
 
-def _created(start: RuledStart, *, closes: RunRow | None = None, cancels: Sequence[RunRow] = ()) -> StartVerdict:
+def _created_verdict(
+    start: RuledStart, *, closes: RunRow | None = None, cancels: Sequence[RunRow] = ()
+) -> StartVerdict:
     new = start.new
     return StartVerdict(outcome=StartOutcome.CREATED, uid=new.uid, run_id=new.id, closes=closes, cancels=cancels)
 
 
-def _joined(
+def _joined_verdict(
     run: RunRow, wake_at: Millis | None, *, replaces_input: bool = False, adds_input: bool = False
 ) -> StartVerdict:
     return StartVerdict(

@@ -43,7 +43,10 @@ class KeyTable(Protocol):
     """What a store knows about keys, inside one transaction."""
 
     def ready(self, most: int) -> Sequence[Key]:
-        """Return the keys at the beginning of the line that the caller may serve now."""
+        """Return the keys at the beginning of the line that the caller may serve now.
+
+        Those whose turn ``is_too_late`` are among them.
+        """
         ...
 
     def limit_of(self, key: Key) -> KeyLimit | None: ...
@@ -53,7 +56,7 @@ class KeyTable(Protocol):
         ...
 
     def started(self, key: Key) -> Started:
-        """Return the starts of a key that still count."""
+        """Return the starts of a key that still count. Those that ``is_too_late`` count for one period from now on."""
         ...
 
     def take(self, key: Key, most: int) -> int:
@@ -148,6 +151,11 @@ class KeyAdmission:
         if limit.rate is not None:
             rooms.append(limit.rate - self._table.started(key).starts)
         return 0 if self._table.is_waiting(key) else min(rooms)
+
+
+def is_too_late(limit: KeyLimit | None, at: int, now: Millis) -> bool:
+    """Return whether a time is so far away that the clock must have gone back since it was worked out."""
+    return at > now + 2 * (limit or KeyLimit()).per_ms
 
 
 def count_until(limit: KeyLimit, now: Millis) -> Millis:

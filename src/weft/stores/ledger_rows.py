@@ -17,7 +17,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Reservation).decode
 
 
-def row_of(values: Sequence[Any]) -> LedgerRow:
+def ledger_row(values: Sequence[Any]) -> LedgerRow:
     """Make a row from its columns."""
     scope, unit, most, spent, at_most, reserved, warn, warned, ends_at = values
     return LedgerRow(
@@ -33,7 +33,7 @@ def row_of(values: Sequence[Any]) -> LedgerRow:
     )
 
 
-def values_of(row: LedgerRow) -> tuple[Any, ...]:
+def ledger_columns(row: LedgerRow) -> tuple[Any, ...]:
     """Return the columns of a row."""
     amounts = (row.limit, row.spent, row.at_most, row.reserved)
     return row.scope, row.unit, *amounts, row.warn, row.warned, row.ends_at or None

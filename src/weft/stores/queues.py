@@ -107,7 +107,7 @@ def _take_keyed(
     return taken
 
 
-def room(limits: QueueLimits, *, running: int, handed_out: int) -> int:
+def tasks_allowed(limits: QueueLimits, *, running: int, handed_out: int) -> int:
     """Return how many more tasks the limits allow. ``handed_out`` counts the tasks of the last ``limits.per_ms``."""
     rooms = []
     if limits.at_once is not None:

@@ -12,7 +12,7 @@ from weft.extras import require
 from weft.settings import hot_name, redis_url
 from weft.stores.hot.address import redis_address
 from weft.stores.hot.policy import hot_policy
-from weft.stores.urls import shown_url
+from weft.stores.urls import url_without_password
 
 LEASE_SECONDS = 5.0
 POSTGRES = ("postgresql", "postgres")
@@ -82,6 +82,6 @@ def _check_hot(policy: str, redis: str, store: str) -> None:
         )
     if not is_postgres(store):
         raise UsageError(
-            f"hot={policy!r} needs a store in Postgres; the runs are in {shown_url(store)}.",
+            f"hot={policy!r} needs a store in Postgres; the runs are in {url_without_password(store)}.",
             hint='Leave out `hot`. On one machine, durability="fast" makes commits quick without a Redis server.',
         )

@@ -25,6 +25,11 @@ NOBODY = HostId("")
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
+def json_text(value: object) -> str:
+    """Encode a value as JSON text."""
+    return msgspec.json.encode(value).decode()
+
+
 def origins_below(origin: Origin) -> Sequence[str]:
     """Return the origins of versions that may be raised to this one."""
     origins: tuple[str, ...] = get_args(Origin)

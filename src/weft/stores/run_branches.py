@@ -21,11 +21,11 @@ def status_branches(query: RunQuery) -> Sequence[RunQuery]:
     """
     statuses = list(dict.fromkeys(query.any_status))
     if not statuses and query.workflow is not None:
-        statuses = [status for status in (*OPEN_STATUSES, *OVER_STATUSES) if not _hides(query, status)]
+        statuses = [status for status in (*OPEN_STATUSES, *OVER_STATUSES) if not _hides_status(query, status)]
     return [msgspec.structs.replace(query, status=status, statuses=()) for status in statuses] or [query]
 
 
-def _hides(query: RunQuery, status: str) -> bool:
+def _hides_status(query: RunQuery, status: str) -> bool:
     return status == IMPORTED and query.hides_imported
 
 

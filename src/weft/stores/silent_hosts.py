@@ -28,9 +28,9 @@ class SilentHosts:
 
     def is_silent(self, host: HostId, *, beats: int, lease_ms: int, monotonic: float) -> bool:
         """Return whether the counter has stood at ``beats`` for a lease. Always false at the first observation."""
-        return self.stood_ms(host, beats=beats, monotonic=monotonic) >= lease_ms
+        return self.measure_silence(host, beats=beats, monotonic=monotonic) >= lease_ms
 
-    def stood_ms(self, host: HostId, *, beats: int, monotonic: float, known_ms: int = 0) -> float:
+    def measure_silence(self, host: HostId, *, beats: int, monotonic: float, known_ms: int = 0) -> float:
         """Return how long the counter has stood at ``beats``, at least ``known_ms``, which others have recorded."""
         last = self._observations.get(host)
         since = monotonic - known_ms / 1000

@@ -12,7 +12,7 @@ def blobs_url() -> str | None:
     return variable("WEFT_BLOBS") or None
 
 
-def shown_url(url: str) -> str:
+def url_without_password(url: str) -> str:
     """Return the URL without its password, for people and logs."""
     try:
         parts = urlsplit(url)

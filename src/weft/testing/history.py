@@ -19,7 +19,7 @@ from weft.authoring.app import App
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
-from weft.core.code.locations import key_of
+from weft.core.code.locations import location_key
 from weft.core.code.machine import CodeMachine
 from weft.core.ids import EntryId, Seq
 from weft.errors import Diverged, Evicted, UnknownWorkflow, UsageError, WeftError
@@ -72,7 +72,7 @@ def replay_log(program: Program, uid: str, stored: Sequence[StoredEvent], blobs:
         machine.evolve(fact, at=event.at)
         if isinstance(fact, e.RunFailedEvent | e.RunCancelledEvent) and fact.never_begun:
             return
-    listener = _Listener(machine, stored, blobs)
+    listener = _HistoryActor(machine, stored, blobs)
     driver = CodeDriver(machine, program, listener)
     driver.advance()
     stopped = driver._stop  # noqa: SLF001 - the error that stopped the driver
@@ -80,7 +80,7 @@ def replay_log(program: Program, uid: str, stored: Sequence[StoredEvent], blobs:
     listener.check(stopped)
 
 
-class _Listener:
+class _HistoryActor:
     """Replaces the actor of the run. It records the commands of the code instead of carrying them out."""
 
     tolerant = False
@@ -169,7 +169,7 @@ class _Listener:
 
     def _place(self, command: c.Asked) -> str:
         if isinstance(command, c.Ask):
-            return key_of(command.scope, command.name, command.n)
+            return location_key(command.scope, command.name, command.n)
         number = getattr(command, "entry", getattr(command, "wait", 0))
         entry = self._machine.state.entries.get(number)
         return entry.key if entry is not None else ""

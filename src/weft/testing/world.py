@@ -79,7 +79,7 @@ class World:
         self._named = 0
         # The arguments must not refer to the world, or it would never be freed.
         self._finalizer = weakref.finalize(self, _close_all, self._loop, self._services)
-        with self._bound():
+        with self._bind_app():
             self._boot()
 
     # --- runs -----------------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ class World:
     def advance(self, duration: Duration) -> None:
         """Let time pass, with everything that happens meanwhile."""
         until = self._loop.time() + duration_ms(duration) / 1000
-        with self._bound():
+        with self._bind_app():
             self._drive(lambda: False, until=until)
 
     def settle(self) -> None:
@@ -177,7 +177,7 @@ class World:
 
     def restart(self) -> None:
         """Kill the process now and start a new one."""
-        with self._bound():
+        with self._bind_app():
             self._process.die()
             self._boot()
 
@@ -205,7 +205,7 @@ class World:
 
         If the process dies, ``make`` is called again in the next process.
         """
-        with self._bound():
+        with self._bind_app():
             while True:
                 process = self._process
                 task: asyncio.Task[T] = process.context.copy().run(self._loop.create_task, make())
@@ -281,7 +281,7 @@ class World:
         return Host(given, self.app.catalogue(), self._service)
 
     @contextlib.contextmanager
-    def _bound(self) -> Iterator[None]:
+    def _bind_app(self) -> Iterator[None]:
         """Bind the app to the service of this world, and keep what its steps print."""
         before = self.app.bind(self._services[-1] if self._services else None)
         end_capture = capture_output()

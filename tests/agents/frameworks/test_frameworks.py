@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,14 @@ class Shop:
         self.provider = provider
         self._folder = folder
 
+    def refused(self) -> dict[str, int]:
+        """How many calls of each tool the metrics count as refused."""
+        work = self.app.service.work
+        assert work is not None
+        return {
+            tool: counts.calls["refused"] for tool, counts in work.tools.counts.items() if "refused" in counts.calls
+        }
+
     def noted(self) -> list[str]:
         return shop.noted(self._folder)
 
@@ -46,7 +54,9 @@ class Shop:
 
 
 @asynccontextmanager
-async def shop_of(name: str, folder: Path, *answers: Say) -> AsyncIterator[Shop]:
+async def shop_of(
+    name: str, folder: Path, *answers: Say, rules: Sequence[Any] = (), **more: Any
+) -> AsyncIterator[Shop]:
     async with scripted(*answers) as provider:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("WEFT_URL", "memory://")
@@ -55,6 +65,8 @@ async def shop_of(name: str, folder: Path, *answers: Say) -> AsyncIterator[Shop]
             importlib.reload(shop)
             sys.modules.pop(f"tests.agents.frameworks.{name}_program", None)
             program = importlib.import_module(f"tests.agents.frameworks.{name}_program")
+            if rules or more:
+                program.app.registered.policy.declare({"weft": "policy/1", "rules": list(rules), **more})
             async with program.app:
                 yield Shop(program, provider, folder)
 
@@ -68,6 +80,50 @@ async def question_of(handle: Any) -> str:
                 return str(wait.location)
         await asyncio.sleep(0.01)
     raise AssertionError(str(await handle.explain()))
+
+
+@pytest.mark.parametrize("method", ["run_sync", "run_stream_sync"])
+def test_an_agent_that_blocks_is_refused_in_a_workflow_with_what_to_write(method: str) -> None:
+    from pydantic_ai import Agent
+
+    from weft.ext.pydantic_ai import durable
+
+    agent = durable(Agent("test", name="support"))
+    app = weft.App("memory://")
+
+    @app.workflow
+    async def support(ctx: weft.Context) -> str:
+        return str(getattr(agent, method)("hello"))
+
+    with pytest.raises(weft.RunFailed, match=rf"{method}\(\).*Write await agent\.run\("):
+        app.run(support())
+
+
+def test_an_agent_blocks_outside_a_workflow() -> None:
+    from pydantic_ai import Agent
+
+    from weft.ext.pydantic_ai import durable
+
+    agent = durable(Agent("test", name="support"))
+    with asyncio.Runner() as runner:
+        asyncio.set_event_loop(runner.get_loop())
+        assert agent.run_sync("hello").output
+    asyncio.set_event_loop(None)
+
+
+def test_what_cannot_be_made_durable_is_refused() -> None:
+    from agents import Agent as SdkAgent
+    from pydantic_ai import Agent
+
+    from weft.ext import langchain, openai_agents, pydantic_ai
+
+    for durable in (pydantic_ai.durable, openai_agents.durable, langchain.durable):
+        with pytest.raises(weft.UsageError, match="not a int"):
+            durable(42)
+    with pytest.raises(weft.UsageError, match="support is durable already"):
+        pydantic_ai.durable(pydantic_ai.durable(Agent("test", name="support")))
+    with pytest.raises(weft.UsageError, match="clerk is durable already"):
+        openai_agents.durable(openai_agents.durable(SdkAgent(name="clerk")))
 
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
@@ -97,6 +153,7 @@ def test_a_no_is_told_to_the_model(name: str, tmp_path: Path) -> None:
             await handle.decide(place, approved=False, by="role:finance", reason="too late")
             assert await handle.result() == "Done."
             assert made.noted() == []
+            assert made.refused() == {"refund": 1}
             assert "too late" in made.provider.requests[-1].body["messages"][-1]["content"]
 
     asyncio.run(scenario())
@@ -138,6 +195,47 @@ def test_what_a_call_took_is_kept_back_for_the_next(name: str, tmp_path: Path) -
                 await handle.result()
             assert failed.value.failure.code == "budget.exceeded"
             assert len(made.provider.requests) == 2  # 240 of 300 tokens are spent, and a call took 120
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+@pytest.mark.parametrize("policy", ["model", "spent", "limit", "money", "required"])
+def test_the_policy_holds_for_its_calls(policy: str, name: str, tmp_path: Path) -> None:
+    agent = {"langchain": "ChatOpenAI"}.get(name, "support")
+    given: Any = {
+        "model": {"rules": [{"deny": "model", "names": ["m-*"]}]},
+        "spent": {"rules": [{"deny": "model", "names": ["*"], "when": "spent.calls > 3"}]},
+        "limit": {"rules": [{"limit": {"calls": 1, "per": "month"}, "to": [f"agent:{agent}"]}]},
+        "money": {"rules": [{"limit": {"money": "1 EUR", "per": "month"}}]},
+        "required": {"require": {"budget": [f"agent:{agent}"]}},
+    }[policy]
+
+    async def scenario() -> None:
+        async with shop_of(name, tmp_path, FIND, DONE, **given) as made:
+            with pytest.raises(weft.RunFailed) as failed:
+                await (await made.start()).result()
+            assert failed.value.failure.code == ("budget.exceeded" if policy == "limit" else "policy.denied")
+            assert failed.value.failure.attempts == 1
+            assert len(made.provider.requests) == (policy == "limit")
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_money_of_a_run_above_needs_prices(name: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with shop_of(name, tmp_path, DONE) as made:
+
+            @made.app.workflow
+            async def outer(ctx: weft.Context) -> str:
+                return str(await made.program.support("Send o-1 again."))
+
+            handle = await made.app.start(outer(), budget=weft.Budget(money="1 EUR"))
+            with pytest.raises(weft.RunFailed) as failed:
+                await handle.result()
+            assert "budget.no_price" in str(failed.value.failure) or "no prices in it" in str(failed.value)
+            assert made.provider.requests == []
 
     asyncio.run(scenario())
 

@@ -377,20 +377,30 @@ def test_a_new_tool_is_withheld(box: McpServer, place: tuple[Path, str]) -> None
     [
         ({}, "a command or a url"),
         ({"command": "x", "url": "https://a.example/mcp"}, "a command or a url"),
-        ({"command": ""}, "empty command"),
+        ({"command": ""}, "'' is not a command. Write command="),
+        ({"command": 7}, "7 is not a command"),
+        ({"command": ["x", 7]}, "is not a command"),
+        ({"command": 'x "y'}, "No closing quotation. Write command="),
+        ({"command": "x", "timeout": "0s"}, 'is not more than 0 s. Write timeout="1m"'),
+        ({"command": "x", "env": 7}, "env=7"),
+        ({"command": "x", "effects": 7}, "effects=7"),
+        ({"url": "https://a.example", "headers": 7}, "headers=7"),
+        ({"url": 7}, "not the URL"),
         ({"url": "http://mcp.example/mcp"}, "over http"),
         ({"url": "ftp://mcp.example"}, "not the URL"),
         ({"url": "https://ann:pw@mcp.example/"}, "not the URL"),
         ({"command": "x", "effects": {"*": "none"}}, "none of"),
-        ({"command": "x", "tools": "search"}, "must be a list"),
+        ({"command": "x", "tools": "search"}, "not a list of names"),
+        ({"command": "x", "tools": [7]}, "not a list of names"),
         ({"url": "https://a.example", "headers": {"Host": "b"}}, "host"),
     ],
 )
 def test_what_cannot_be_is_refused_where_it_is_said(options: dict[str, Any], what: str) -> None:
     with pytest.raises(weft.UsageError, match=what):
         weft.mcp("box", **options)
-    with pytest.raises(weft.BadValue, match="1 to 32"):
-        weft.mcp("b x", command="x")
+    for name in ("b x", "", 7):
+        with pytest.raises(weft.BadValue, match="1 to 32"):
+            weft.mcp(name, command="x")  # type: ignore[arg-type]
 
 
 def test_an_address_that_is_not_public_is_not_called() -> None:

@@ -282,3 +282,20 @@ def test_rules_for_graphs_are_refused_for_code() -> None:
 
     with pytest.raises(weft.BadValue, match="no graph"):
         started(World(app), "hello", run_policies={"max_hops": 3})
+
+
+@pytest.mark.parametrize("agent", ["described", "registered"])
+def test_an_agent_finds_no_tool_that_its_node_does_not_allow(agent: str) -> None:
+    tools = ["search_tools", "delegate_to_agent"]
+    parts: Any = {"model": "fast", "tools": tools} if agent == "described" else "finder"
+    allowed = {"allowed_tools": ["search_tools", "call_tool", "delegate_to_agent"]}
+    app = app_with({"agent": parts, "node_capabilities": allowed, "save": {"state.score": "${output.text}"}})
+    app.agent("finder", model="fast", tools=tools)
+    world = World(app)
+    python = calls(delegate_to_agent={"agent_type": "code_interpreter", "inputs": {"code": "1"}})
+    world.fake_model("fast", calls(call_tool={"name": "sort_and_cut"}), python, "Not possible.")
+
+    assert world.run("qualify", {"company": "Acme"}) == {"score": "Not possible."}
+    _, second, third = world.model_calls("fast")
+    assert "not permitted" in second.messages[-1].text
+    assert "not permitted" in third.messages[-1].text

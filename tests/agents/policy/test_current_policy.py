@@ -15,7 +15,7 @@ from weft.agents.policy.verdicts import Asked, Permission
 from weft.core.ids import Millis
 from weft.ports.policies import StoredPolicy
 from weft.runtime.duties.table import Parts, duties
-from weft.runtime.policy import CurrentPolicy, denied, tenant_of
+from weft.runtime.policy import CurrentPolicy, denied_error, tenant_of
 from weft.runtime.settings import Settings
 from weft.stores.memory import MemoryStore
 
@@ -128,7 +128,7 @@ def test_a_refusal_names_the_rule(rules: dict[str, Any], why: str) -> None:
     assert policy is not None
     asked = Asked(action="tool", name="shell", agent="support")
 
-    error = denied(asked, policy.verdict(asked, "deny"))
+    error = denied_error(asked, policy.verdict(asked, "deny"))
 
     assert error.code == "policy.denied"
     assert str(error).startswith(f"The tool shell of support is not permitted: {why}")

@@ -8,7 +8,7 @@ import pytest
 
 from weft.agents.policy.defaults import default_for
 from weft.agents.policy.load import load_policy
-from weft.agents.policy.policy_rules import PolicyRules, joined
+from weft.agents.policy.policy_rules import PolicyRules, join_policies
 from weft.agents.policy.verdicts import Action, Asked, Permission, PolicyVerdict
 from weft.agents.policy.windows import window_at
 
@@ -159,7 +159,7 @@ def test_several_policies_hold_together() -> None:
     ours = rules({"allow": "host", "names": ["*"]})
     theirs = rules({"deny": "host", "names": ["evil.example"]}, require={"budget": ["agent:*"]})
 
-    both = joined(ours, theirs)
+    both = join_policies(ours, theirs)
 
     assert said(both, "deny", action="host", name="evil.example") == "deny"
     assert said(both, "deny", action="host", name="good.example") == "allow"

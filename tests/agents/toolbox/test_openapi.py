@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 import pytest
 
 import weft
-from weft.agents.toolbox.auth_profiles import read_profile
 from weft.agents.toolbox.openapi import find_operation, make_request, read_document
 from weft.errors import BadValue, NotAllowed, UsageError
+from weft.steps.http.auth_profiles import read_profile
 from weft.steps.http.client import HttpClient
 from weft.steps.http.exchange import HttpRequest, HttpResponse
 from weft.steps.task_permissions import check_permitted

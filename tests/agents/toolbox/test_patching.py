@@ -113,6 +113,15 @@ def test_what_an_agent_may_not_change_is_told_back(operation: dict[str, Any], ex
     assert len(world.calls("ping")) == 1
 
 
+def test_nobody_is_asked_about_a_patch_that_changes_nothing() -> None:
+    world = World(make_app())
+    world.fake_model("fast", patching([{"op": "test", "path": "/name", "value": "flow"}]), "Sorry.")
+
+    start(world).result()
+
+    assert "The patch changes nothing" in told(world)
+
+
 def test_an_agent_may_change_what_it_added() -> None:
     world = World(make_app(ALLOW, {"allow": "patch", "names": ["/nodes/mail/*"]}))
     change = [{"op": "replace", "path": "/nodes/mail/with/word", "value": "letter"}]
@@ -169,5 +178,6 @@ def scenario(world: World) -> None:
     assert {call.args["word"] for call in world.calls("ping")} == {"done", "mail"}
 
 
+@pytest.mark.proof
 def test_a_patch_is_applied_once_whatever_crashes() -> None:
     assert crash_everywhere(swept, scenario) > 10

@@ -170,6 +170,18 @@ def test_a_pipeline_that_posts_is_asked_for() -> None:
     assert told(world, 1)["error"] == "a person said no"
 
 
+def test_a_pipeline_that_the_program_calls_irreversible_is_asked_for() -> None:
+    app, analyst = make_app(weft.tool("execute_pipeline", effect="irreversible"))
+    world = World(app)
+    world.fake_model("fast", pipeline(FLIGHTS), "done")
+    run = world.start(analyst("go"))
+
+    run.answer("turn/~0/tools/0/approve", approved=False, by="ann")
+
+    assert run.result().output == "done"
+    assert told(world, 1)["error"] == "a person said no"
+
+
 def test_parts_of_a_result_are_read() -> None:
     app, analyst = make_app("execute_pipeline", result_bytes=1_000)
     world = World(app)
@@ -285,6 +297,7 @@ def test_the_same_run_counts_once() -> None:
     assert all(tool["name"] != "jq_top_k" for tool in told(world, 3))
 
 
+@pytest.mark.proof
 def test_nothing_is_lost_or_counted_twice_wherever_it_crashes() -> None:
     app, analyst = make_app("execute_pipeline", "search_tools")
 
@@ -295,3 +308,15 @@ def test_nothing_is_lost_or_counted_twice_wherever_it_crashes() -> None:
         assert not any(tool["name"] == "jq_top_k" for tool in told(world, -1))
 
     assert crash_everywhere(app, scenario) > 5
+
+
+def test_a_session_is_taken_and_means_nothing() -> None:
+    app, analyst = make_app("execute_pipeline")
+    world = World(app)
+    world.fake_model(
+        "fast", pipeline(FLIGHTS, session_id="s-1"), pipeline(*CHEAP, input_ref="last", session_id="s-2"), "ok"
+    )
+
+    world.run(analyst("go"))
+
+    assert [row["price"] for row in told(world, 2)["value"]] == [0, 1]

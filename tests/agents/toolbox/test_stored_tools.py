@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.steps.http_kit import FixedClock
-from weft.agents.toolbox.shapes import shape_name, shape_of
+from weft.agents.toolbox.shapes import shape_name, shape_of_pipeline
 from weft.errors import BadValue, NameTaken, NotFound, UsageError
 from weft.runtime.stored_tools import StoredTools
 from weft.runtime.tool_settings import ToolSettings, read_tool_settings
@@ -34,13 +34,13 @@ async def promoted(tools: StoredTools, tenant: str = "") -> dict[str, str]:
 
 
 def test_pipelines_that_differ_in_values_have_one_shape() -> None:
-    one, other = shape_of(top(1)), shape_of(top(5))
+    one, other = shape_of_pipeline(top(1)), shape_of_pipeline(top(5))
 
     assert one.digest == other.digest
-    assert one.digest != shape_of([*top(1), SORTED]).digest
+    assert one.digest != shape_of_pipeline([*top(1), SORTED]).digest
     assert (
         one.digest
-        != shape_of(
+        != shape_of_pipeline(
             [{"step": "table_filter", "condition": {"field": "stops", "op": "<=", "value": "1"}}, *top(1)[1:]]
         ).digest
     )
@@ -48,7 +48,7 @@ def test_pipelines_that_differ_in_values_have_one_shape() -> None:
 
 
 def test_the_holes_of_a_shape_are_parameters() -> None:
-    shape = shape_of(top(1))
+    shape = shape_of_pipeline(top(1))
 
     assert shape.schema()["properties"] == {"stops": {"type": "number"}, "k": {"type": "number"}}
     assert shape.fill({"stops": 2, "k": 3})[0]["condition"] == {"field": "stops", "op": "<=", "value": 2}
@@ -58,14 +58,14 @@ def test_the_holes_of_a_shape_are_parameters() -> None:
 @pytest.mark.parametrize("arguments", [{}, {"stops": 1}, {"stops": 1, "k": 2, "x": 3}])
 def test_a_shape_is_filled_by_exactly_its_parameters(arguments: dict[str, Any]) -> None:
     with pytest.raises(BadValue):
-        shape_of(top(1)).fill(arguments)
+        shape_of_pipeline(top(1)).fill(arguments)
 
 
 def test_two_holes_of_one_name_are_two_parameters() -> None:
     twice = [{"step": "top_k", "k": 5}, {"step": "top_k", "k": 2}]
 
-    assert [hole.name for hole in shape_of(twice).holes] == ["k", "k_2"]
-    assert shape_of(twice).fill({"k": 5, "k_2": 2}) == twice
+    assert [hole.name for hole in shape_of_pipeline(twice).holes] == ["k", "k_2"]
+    assert shape_of_pipeline(twice).fill({"k": 5, "k_2": 2}) == twice
 
 
 def test_a_tool_is_made_of_two_runs_of_the_same_tenant() -> None:

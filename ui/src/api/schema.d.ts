@@ -2307,6 +2307,8 @@ export interface components {
             cause?: string;
             /** @default  */
             traceback?: string;
+            /** @default false */
+            in_doubt?: boolean;
             /** @default  */
             box?: string;
         };
@@ -2507,9 +2509,8 @@ export interface components {
          * Failure
          * @description A failure as recorded in the log.
          *
-         *         ``data`` and ``attributes`` hold the ``args`` and fields of the exception after conversion to JSON. ``where`` is a
-         *         file and line: "app.py:22". ``cause`` is the root cause in one line, if it is another failure. ``traceback`` is the
-         *         text that Python would print: at most 16 KiB, without Weft's own frames and without secrets.
+         *         ``data`` and ``attributes`` are its ``args`` and fields as JSON, ``where`` is "app.py:22", ``cause`` the root in one
+         *         line, ``traceback`` without Weft's frames and secrets. ``in_doubt``: an irreversible step may have been performed.
          */
         Failure: {
             type: string;
@@ -2532,6 +2533,8 @@ export interface components {
             cause?: string;
             /** @default  */
             traceback?: string;
+            /** @default false */
+            in_doubt?: boolean;
         };
         /**
          * Result
@@ -2704,6 +2707,8 @@ export interface components {
             excluded?: components["schemas"]["ExcludedStep"][];
             /** @default null */
             schedule?: components["schemas"]["ScheduleStanding"] | null;
+            /** @default [] */
+            passed_models?: components["schemas"]["PassedModel"][];
         };
         /**
          * StartWait
@@ -2947,6 +2952,16 @@ export interface components {
             backfills?: number;
         };
         /**
+         * PassedModel
+         * @description A model that did not answer in a turn.
+         */
+        PassedModel: {
+            turn: number;
+            model: string;
+            why: string;
+            instead: string;
+        };
+        /**
          * Me
          * @description The caller, and the server that it talks to.
          */
@@ -3031,6 +3046,8 @@ export interface components {
             output_tokens?: number;
             /** @default false */
             is_running?: boolean;
+            /** @default [] */
+            passed_models?: components["schemas"]["PassedModel"][];
         };
         /**
          * CallView
@@ -3529,21 +3546,21 @@ export interface components {
             ok: boolean;
             summary: string;
             /** @default [] */
-            undone?: components["schemas"]["PlannedPlace"][];
+            undone?: components["schemas"]["DryPlace"][];
             /** @default [] */
-            repeated?: components["schemas"]["PlannedPlace"][];
+            repeated?: components["schemas"]["DryPlace"][];
             /** @default [] */
-            cancelled?: components["schemas"]["PlannedPlace"][];
+            cancelled?: components["schemas"]["DryPlace"][];
             /** @default 0 */
             children?: number;
             /** @default [] */
             refused?: components["schemas"]["DryRefusal"][];
         };
         /**
-         * PlannedPlace
+         * DryPlace
          * @description A place to which something would happen. ``what`` names its step, or says what it waits for.
          */
-        PlannedPlace: {
+        DryPlace: {
             place: string;
             box: string;
             /** @default  */
@@ -4039,6 +4056,8 @@ export interface components {
             /** @default  */
             digest?: string;
             /** @default false */
+            unchanged?: boolean;
+            /** @default false */
             applied?: boolean;
             /** @default false */
             accepted?: boolean;
@@ -4051,8 +4070,9 @@ export interface components {
          * PlanEntry
          * @description One consequence of a patch.
          *
-         *         ``what`` is a word such as fires, skips, unskips, reroutes, moves, drops, starts or restarts. ``place`` says where
-         *         in the run, and ``to`` where it leads, if it leads somewhere.
+         *         ``what`` is a word such as fires, skips, unskips, reroutes, moves, drops, starts or restarts; ``begins`` is for a
+         *         branch that has waited for room, ``cancels`` for one that is no longer needed. ``place`` says where in the run, and
+         *         ``to`` where it leads, if it leads somewhere.
          */
         PlanEntry: {
             what: string;
@@ -5712,6 +5732,7 @@ export type StepStanding = components['schemas']['StepStanding'];
 export type PendingNeed = components['schemas']['PendingNeed'];
 export type ExcludedStep = components['schemas']['ExcludedStep'];
 export type ScheduleStanding = components['schemas']['ScheduleStanding'];
+export type PassedModel = components['schemas']['PassedModel'];
 export type Me = components['schemas']['Me'];
 export type Notice = components['schemas']['Notice'];
 export type Waits = components['schemas']['Waits'];
@@ -5753,7 +5774,7 @@ export type Accepted = components['schemas']['Accepted'];
 export type RequestView = components['schemas']['RequestView'];
 export type Cancel = components['schemas']['Cancel'];
 export type DryRun = components['schemas']['DryRun'];
-export type PlannedPlace = components['schemas']['PlannedPlace'];
+export type DryPlace = components['schemas']['DryPlace'];
 export type DryRefusal = components['schemas']['DryRefusal'];
 export type Remark = components['schemas']['Remark'];
 export type RetryFrom = components['schemas']['RetryFrom'];
@@ -15798,6 +15819,15 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Not possible now */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -3,9 +3,9 @@ import { useEffect, useId, useRef, type ReactElement, type ReactNode } from "rea
 
 import { copyText } from "../shell/notices";
 
-type Props = { title: string; onClose: () => void; children: ReactNode; isWide?: boolean };
+type Props = { title: string; onClose: () => void; children: ReactNode; isWide?: boolean; isAtTop?: boolean };
 
-export function Dialog({ title, onClose, children, isWide = false }: Props): ReactElement {
+export function Dialog({ title, onClose, children, isWide = false, isAtTop = false }: Props): ReactElement {
   const element = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
@@ -22,7 +22,7 @@ export function Dialog({ title, onClose, children, isWide = false }: Props): Rea
     <dialog
       ref={element}
       aria-labelledby={id}
-      className={isWide ? "wide" : undefined}
+      className={[isWide && "wide", isAtTop && "at-top"].filter(Boolean).join(" ") || undefined}
       onCancel={(event) => {
         event.preventDefault();
         onClose();

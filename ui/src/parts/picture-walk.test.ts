@@ -49,6 +49,12 @@ test("a tall picture opens readable, around the box that is selected", () => {
   expect(isInSight(box("e", 150, 20_000), view, size)).toBe(true);
 });
 
+test("a picture whose titles can be read opens as a whole, whatever goes on in it", () => {
+  const size = { width: 800, height: 320 };
+  const high = { ...picture, height: 720 };
+  expect(firstView(high, size, box("e", 150, 640))).toEqual(fitted(high, size));
+});
+
 test("a picture that does not fit opens where it begins, not at an empty middle", () => {
   const first = box("a", 9_000, 40);
   const wide = { ...picture, width: 10_000, height: 30_000, boxes: [first, box("b", 0, 20_000)] };

@@ -8,6 +8,8 @@ export type Size = { width: number; height: number };
 
 const ZOOM_LEAST = 0.02;
 const ZOOM_READABLE = 0.45;
+/** From here on the titles of boxes can be read, which are large when seen from afar. */
+const ZOOM_TITLES = 0.33;
 const MARGIN = 24;
 
 /** Return the box that a step leads to. Down and up follow arrows, left and right go to siblings. */
@@ -45,10 +47,10 @@ export function fitted(picture: DrawnPicture, size: Size): View {
   return { zoom: used, x: (size.width - picture.width * used) / 2, y: (size.height - picture.height * used) / 2 };
 }
 
-/** Return the view with which a picture opens: all of it if it can be read so, else around a box, else where it begins. */
+/** Return the view with which a picture opens: all of it if its titles can be read so, else around a box, else where it begins. */
 export function firstView(picture: DrawnPicture, size: Size, box: DrawnBox | undefined): View {
   const whole = fitted(picture, size);
-  if (whole.zoom >= ZOOM_READABLE) return whole;
+  if (whole.zoom >= ZOOM_TITLES) return whole;
   const zoom = box ? 0.8 : Math.max(ZOOM_READABLE, Math.min(1, (size.width - 2 * MARGIN) / Math.max(1, picture.width)));
   if (box) return { zoom, ...centred(box, size, zoom) };
   const first = picture.boxes[0];

@@ -12,7 +12,7 @@ export function Sparkline({ label, values, unit }: Props): ReactElement {
   return (
     <span className="row" role="img" aria-label={`${label}: ${last === undefined ? "nothing yet" : `${short(last)}${unit} now, at most ${short(Math.max(...known))}${unit} in the last hour`}`}>
       <span className="muted">{label}</span>
-      <svg width={WIDTH} height={HEIGHT} aria-hidden="true"><path d={known.length > 1 ? pathOf(values) : ""} fill="none" stroke="var(--accent)" strokeWidth="1.5" strokeLinecap="round" /></svg>
+      <svg width={WIDTH} height={HEIGHT} aria-hidden="true"><path d={known.length > 0 ? pathOf(values) : ""} fill="none" stroke="var(--accent)" strokeWidth="1.5" strokeLinecap="round" /></svg>
       <span className="num">{last === undefined ? "–" : short(last) + unit}</span>
     </span>
   );

@@ -29,7 +29,9 @@ const NONE: WorkflowView[] = [];
 
 export default function StartDialog({ workflow = "", version = "", onClose }: Props): ReactElement {
   const asked = useAsked(["workflow-versions"], (signal) => read(api.GET("/api/v1/workflows", { params: { query: { limit: 200 } }, signal })));
-  const all = asked.data?.workflows ?? NONE;
+  // The form is of what was there first: a server that restarts hosts nothing for a moment, and nothing typed may be lost.
+  const [all, setAll] = useState(NONE);
+  if (all.length === 0 && asked.data && asked.data.workflows.length > 0) setAll(asked.data.workflows);
   const names = [...new Set(all.filter((one) => one.hosted || one.tags.length > 0).map(({ name }) => name))];
   const [chosen, setChosen] = useState(workflow);
   const [ref, setRef] = useState(version);
@@ -73,8 +75,7 @@ const ANYTHING = { type: "object" };
 
 function StartForm({ name, reference, version, onClose }: { name: string; reference: string; version: string; onClose: () => void }): ReactElement {
   const asked = useAsked(["workflow-version", name, version], (signal) => read(api.GET("/api/v1/workflows/{name}/versions/{version}", { params: { path: { name, version } }, signal })), { keepPrevious: false });
-  if (asked.error !== null) return <ProblemNote error={asked.error} retry={() => void asked.refetch()} />;
-  if (!asked.data) return <p className="muted">…</p>;
+  if (!asked.data) return asked.error !== null ? <ProblemNote error={asked.error} retry={() => void asked.refetch()} /> : <p className="muted">…</p>;
   return <StartFields name={name} reference={reference} schema={asked.data.input ?? ANYTHING} about={asked.data.description} onClose={onClose} />;
 }
 

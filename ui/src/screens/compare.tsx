@@ -77,9 +77,9 @@ function Parting({ a, b, found }: { a: string; b: string; found: RunsDiff }): Re
   if (atA === null && atB === null) return <p className="parting">They part at <code><bdi>{first.place}</bdi></code> ({first.aspect}), and otherwise do the same.</p>;
   return (
     <p className="parting">
-      They part at <code><bdi>{first.place}</bdi></code> ({first.aspect}):{" "}
-      {atA === null ? "A ends there" : <Link to={runPath(a, { at: atA })}>event {atA} of A</Link>},{" "}
-      {atB === null ? "B ends there" : <Link to={runPath(b, { at: atB })}>event {atB} of B</Link>}
+      They part at <code><bdi>{first.place}</bdi></code> ({first.aspect}). Their logs differ from{" "}
+      {atA === null ? "the end of A" : <Link to={runPath(a, { at: atA })}>event {atA} of A</Link>} and{" "}
+      {atB === null ? "the end of B" : <Link to={runPath(b, { at: atB })}>event {atB} of B</Link>} on.
     </p>
   );
 }

@@ -22,7 +22,7 @@ export default function Goals(): ReactElement {
   const chosen = useChosen();
   const asked = readAsked(chosen);
   const steps = useAsked(["steps", "all"], askSteps, { refetchMs: 10_000 });
-  const isAll = asked.isAll ?? (asked.want.length === 0 || (steps.data?.length ?? 0) <= DRAWN_WHOLE_MAX);
+  const isAll = asked.want.length === 0 || (asked.isAll ?? (steps.data?.length ?? 0) <= DRAWN_WHOLE_MAX);
   const plan = usePlan(asked, !isAll);
   // A step that gives nothing joins the catalogue when it is first planned as a goal.
   const known = Object.keys(plan.data?.roles ?? {}).length;
@@ -56,7 +56,7 @@ export default function Goals(): ReactElement {
         <span className="grow" />
         <span className="row" role="radiogroup" aria-label="What is shown">
           <label><input type="radio" name="show" checked={isAll} onChange={() => choose({ show: "all" })} /> all</label>
-          <label><input type="radio" name="show" checked={!isAll} onChange={() => choose({ show: "plan" })} /> plan only</label>
+          <label><input type="radio" name="show" checked={!isAll} disabled={asked.want.length === 0} onChange={() => choose({ show: "plan" })} /> plan only</label>
         </span>
         <Actions asked={asked} plan={plan.data} />
       </div>

@@ -145,10 +145,10 @@ function useRunsKeys({ state, current, field, marked, onMark, setMarked, onStart
     { keys: "ArrowUp", does: "Previous run", run: () => move(-1), isHidden: true },
     { keys: "Enter", does: "Open the run", isNative: true, run: () => undefined },
     { keys: "x", does: "Mark the run", run: () => { if (current) onMark(current); } },
-    { keys: ".", does: "What to do with the run, or with the marked ones", run: act },
+    { keys: ".", does: "Actions on the marked runs, or on this one", run: act },
     { keys: "/", does: "Filter as text", run: () => field.current?.select() },
     { keys: "n", does: "Start a run", run: onStart },
-    { keys: "Escape", does: "Unmark, then let go of the run", run: () => (marked.size > 0 ? setMarked(new Set()) : choose({ sel: null }, { replace: true })) },
+    { keys: "Escape", does: "Clear the marks, then the selection", run: () => (marked.size > 0 ? setMarked(new Set()) : choose({ sel: null }, { replace: true })) },
   ]);
 }
 

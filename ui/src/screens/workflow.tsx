@@ -8,7 +8,7 @@ import { useAsked } from "../api/queries";
 import type { DrawnPicture, StandingView, VersionStanding, WorkflowAbout } from "../api/schema";
 import { Picture } from "../parts/picture";
 import { ProblemNote } from "../parts/problem";
-import { choose, queryText, runPath, useChosen } from "../shell/address";
+import { choose, openRunsPath, runPath, useChosen } from "../shell/address";
 import { Link } from "../shell/link";
 import { part } from "../shell/part";
 import { useTitle } from "../shell/questions";
@@ -54,7 +54,7 @@ function Head({ about, version }: { about: WorkflowAbout; version: string | null
         {version && <span className="muted">version <span className="mono">{version.slice(0, 12)}</span></span>}
         {!about.hosted && <span className="muted">no process hosts it</span>}
         <span className="grow" />
-        <Link to={"/runs" + queryText({ workflow: about.name })}>{counted(about.open_runs, "open run")}</Link>
+        <Link to={openRunsPath(about.name)}>{counted(about.open_runs, "open run")}</Link>
         {about.last_run && <Link to={runPath(about.last_run.id)}>last run</Link>}
         {mayStart && <button type="button" className="primary" onClick={() => setStarting(true)}>Start</button>}
       </div>

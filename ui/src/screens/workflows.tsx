@@ -10,7 +10,7 @@ import { Rows } from "../parts/rows";
 import { MarkWord, Status } from "../parts/state";
 import { Age } from "../parts/time";
 import { durationText } from "../parts/times";
-import { choose, pathTo, queryText, runPath, useChosen } from "../shell/address";
+import { choose, openRunsPath, pathTo, queryText, runPath, useChosen } from "../shell/address";
 import { useKeys } from "../shell/keys";
 import { Link } from "../shell/link";
 import { part } from "../shell/part";
@@ -30,7 +30,11 @@ export default function Workflows(): ReactElement {
     return { rows: page.workflows, cursor: page.cursor };
   }, 10_000);
   useTitle("Workflows");
-  useKeys("Workflows", [{ keys: "/", does: "Filter", run: () => field.current?.focus() }]);
+  useKeys("Workflows", [
+    { keys: "j", does: "Next workflow", run: () => focusRow(1) },
+    { keys: "k", does: "Previous workflow", run: () => focusRow(-1) },
+    { keys: "/", does: "Filter", run: () => field.current?.focus() },
+  ]);
   return (
     <>
       <div className="row">
@@ -46,7 +50,7 @@ export default function Workflows(): ReactElement {
             <td className="mono">{one.newest.slice(0, 8)}{one.versions > 1 && <span className="muted"> of {one.versions}</span>}</td>
             <td>{one.tags.map(({ tag }) => <span key={tag} className="chip">@{tag}</span>)}</td>
             <td>{one.hosted ? <MarkWord mark="done" word="yes" /> : <MarkWord mark="idle" word="no" />}</td>
-            <td className="num"><Link to={"/runs" + queryText({ workflow: one.name, status: "running" })}>{one.open_runs}</Link></td>
+            <td className="num">{one.open_runs === 0 ? 0 : <Link to={openRunsPath(one.name)}>{one.open_runs}</Link>}</td>
             <td className="num"><Day one={one} /></td>
             <td className="num">{one.median_seconds !== null && durationText(one.median_seconds * 1000)}</td>
             <td>{one.last_run && <span className="last-run"><Status status={one.last_run.status as RunStatus} /> <Link to={runPath(one.last_run.id)} className="mono cut" title={one.last_run.id}><bdi>{one.last_run.id}</bdi></Link> <Age at={one.last_run.created_at} /></span>}</td>
@@ -58,6 +62,14 @@ export default function Workflows(): ReactElement {
       {starting !== null && <StartDialog workflow={starting} onClose={() => setStarting(null)} />}
     </>
   );
+}
+
+/** Move the focus to the name in the next or the previous row. */
+function focusRow(by: 1 | -1): void {
+  const names = [...document.querySelectorAll<HTMLElement>(".workflow-rows tbody tr td:first-child a")];
+  const here = names.findIndex((name) => name.closest("tr")?.contains(document.activeElement));
+  const next = here < 0 ? (by > 0 ? 0 : names.length - 1) : Math.min(Math.max(here + by, 0), names.length - 1);
+  names[next]?.focus();
 }
 
 function Day({ one }: { one: WorkflowSummary }): ReactElement {

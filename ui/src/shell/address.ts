@@ -1,6 +1,8 @@
 /** The address holds everything that is chosen. Reading and writing it is all that this module does. */
 import { useMemo, useSyncExternalStore } from "react";
 
+import { isOver, STATUSES } from "./words";
+
 export type Route =
   | { screen: "home" }
   | { screen: "runs" }
@@ -55,6 +57,11 @@ function decode(part: string): string {
 /** Build a path below the base: `pathTo("runs", id)`. */
 export function pathTo(...parts: string[]): string {
   return "/" + parts.map(encodeURIComponent).join("/");
+}
+
+/** Return the address of the open runs of a workflow, or of one of its versions. */
+export function openRunsPath(workflow: string, version = ""): string {
+  return "/runs" + queryText({ workflow, version, status: STATUSES.filter((status) => !isOver(status)).join(",") });
 }
 
 export function runPath(id: string, chosen: Record<string, string | number | null | undefined> = {}): string {

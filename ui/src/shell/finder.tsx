@@ -19,7 +19,7 @@ export function Finder({ onClose }: { onClose: () => void }): ReactElement {
     entry.run();
   };
   return (
-    <Dialog title="Find" onClose={onClose}>
+    <Dialog title="Find" onClose={onClose} isAtTop>
       <input
         autoFocus role="combobox" aria-expanded="true" aria-controls="found" aria-activedescendant={entries[here] ? "found-" + here : undefined} autoComplete="off"
         aria-label="Find a run, workflow, step, question or screen" placeholder="the beginning of an id, or a part of a name" value={text}

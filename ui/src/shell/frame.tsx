@@ -65,7 +65,7 @@ function Bar({ onFind }: { onFind: () => void }): ReactElement {
         {SCREENS.map(({ screen, title }) => (
           <Link key={screen} to={pathTo(screen)} aria-current={here === screen ? "page" : undefined}>
             {title}
-            {screen === "inbox" && count > 0 && <span className="count"><span className="unseen">, open questions: </span>{count}</span>}
+            {screen === "inbox" && count && <span className="count"><span className="unseen">, open questions: </span>{count}</span>}
           </Link>
         ))}
       </nav>

@@ -1,5 +1,5 @@
 /** Keys. A screen adds its bindings while it is shown; none of them acts while somebody types. */
-import { useEffect, useRef } from "react";
+import { useEffect, useLayoutEffect, useRef } from "react";
 
 import { settings } from "./settings";
 
@@ -17,7 +17,8 @@ export function useKeys(title: string, bindings: Binding[]): void {
   useEffect(() => {
     kept.current.bindings = bindings;
   });
-  useEffect(() => {
+  // A screen that is in sight has its keys: an effect that waits for the paint would miss the first one.
+  useLayoutEffect(() => {
     const scope = kept.current;
     scopes.unshift(scope);
     return () => {
@@ -32,31 +33,52 @@ export function allBindings(): { title: string; bindings: Binding[] }[] {
 }
 
 export function startKeys(): void {
+  // The second key of a sequence belongs to it, whatever it means where the focus is.
+  window.addEventListener("keydown", onSecondKey, true);
   window.addEventListener("keydown", onKey);
 }
 
-function onKey(event: KeyboardEvent): void {
-  if (event.defaultPrevented || event.isComposing) return;
-  const key = nameOf(event);
-  const isSingle = !event.ctrlKey && !event.metaKey && !event.altKey && key.length === 1;
-  if (isTyping(event.target) && key !== "Escape" && !event.ctrlKey && !event.metaKey) return;
-  if (isSingle && !settings().singleKeys) return;
-  if ((key === "Space" || key === "Enter") && isPressable(event.target)) return;
-  const sequence = event.timeStamp - begunAt < SEQUENCE_MS && begun ? `${begun} ${key}` : key;
+function onSecondKey(event: KeyboardEvent): void {
+  const first = begun;
+  if (["Shift", "Control", "Alt", "Meta"].includes(event.key)) return;
   begun = "";
-  for (const { bindings } of scopes) {
-    const own = bindings.filter((one) => !one.isNative);
-    const found = own.find((one) => one.keys === sequence) ?? own.find((one) => one.keys === key);
-    if (found) {
-      event.preventDefault();
-      found.run(event);
-      return;
-    }
-  }
-  if (isSingle && scopes.some(({ bindings }) => bindings.some((one) => one.keys.startsWith(key + " ")))) {
+  if (first === "" || event.timeStamp - begunAt >= SEQUENCE_MS || isResting(event)) return;
+  if (act(`${first} ${nameOf(event)}`, event)) event.stopPropagation();
+}
+
+function onKey(event: KeyboardEvent): void {
+  if (event.defaultPrevented || isResting(event)) return;
+  const key = nameOf(event);
+  if ((key === "Space" || key === "Enter") && isPressable(event.target)) return;
+  if (act(key, event)) return;
+  if (isSingle(event) && scopes.some(({ bindings }) => bindings.some((one) => one.keys.startsWith(key + " ")))) {
     begun = key;
     begunAt = event.timeStamp;
   }
+}
+
+/** Whether keys mean nothing now, or only text. */
+function isResting(event: KeyboardEvent): boolean {
+  if (event.isComposing || document.querySelector("dialog:modal") !== null) return true; // the page behind a dialog rests
+  if (isTyping(event.target) && event.key !== "Escape" && !event.ctrlKey && !event.metaKey) return true;
+  return isSingle(event) && !settings().singleKeys;
+}
+
+function isSingle(event: KeyboardEvent): boolean {
+  return !event.ctrlKey && !event.metaKey && !event.altKey && nameOf(event).length === 1;
+}
+
+/** Do what the innermost binding of these keys does. Returns whether there is one. */
+function act(keys: string, event: KeyboardEvent): boolean {
+  for (const { bindings } of scopes) {
+    const found = bindings.find((one) => !one.isNative && one.keys === keys);
+    if (found) {
+      event.preventDefault();
+      found.run(event);
+      return true;
+    }
+  }
+  return false;
 }
 
 function nameOf(event: KeyboardEvent): string {

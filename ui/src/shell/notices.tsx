@@ -43,10 +43,10 @@ export function toast(text: string): void {
 }
 
 export function copyText(text: string): void {
-  navigator.clipboard?.writeText(text).then(
-    () => toast("Copied"),
-    () => toast("The browser did not allow copying"),
-  );
+  const failed = (): void => toast("The browser did not allow copying");
+  // Browsers have no clipboard over plain HTTP, except on this machine.
+  if (navigator.clipboard === undefined) failed();
+  else navigator.clipboard.writeText(text).then(() => toast("Copied"), failed);
 }
 
 export function Notices(): ReactElement {

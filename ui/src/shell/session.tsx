@@ -80,7 +80,7 @@ export function KeyForm({ onDone }: { onDone: () => void }): ReactElement {
     <form onSubmit={submit}>
       <label htmlFor="key">Key</label>
       <input id="key" name="key" type="password" autoComplete="current-password" required autoFocus />
-      <p className="muted">Whoever runs this server makes one for you: <code>weft keys create NAME</code></p>
+      <p className="muted">Whoever runs this server makes one for you:<br /><code>weft keys create NAME</code></p>
       {error !== null && <div role="alert">{isRefusal(error) ? <p className="problem">{error.message}</p> : <ProblemNote error={error} />}</div>}
       <div className="buttons"><button className="primary" disabled={isSending}>Sign in</button></div>
     </form>

@@ -48,7 +48,7 @@ def read_definition(given: Mapping[str, Any]) -> McpDefinition:
     elif not isinstance(schemas[0], dict) or schemas[0].get("type", "object") != "object":
         problem = "its arguments are not an object"
     else:
-        problem = next((why for schema in schemas if schema is not None and (why := _schema_problem(schema))), "")
+        problem = next((why for schema in schemas if schema is not None and (why := schema_problem(schema))), "")
     return McpDefinition(
         name=str(known.get("name", ""))[:200],
         description=str(known.get("description") or known.get("title") or ""),
@@ -59,7 +59,8 @@ def read_definition(given: Mapping[str, Any]) -> McpDefinition:
     )
 
 
-def _schema_problem(schema: Any) -> str:
+def schema_problem(schema: Any) -> str:
+    """Return why values cannot be checked with a schema; empty if they can."""
     import jsonschema_rs  # noqa: PLC0415 - heavy, and only programs with MCP servers need it
 
     if _depth(schema) > DEPTH_MAX:

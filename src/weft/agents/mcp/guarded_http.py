@@ -17,7 +17,7 @@ import httpx2
 import msgspec
 from yarl import URL
 
-from weft.steps.http.addresses import Allowed, allowed_here, parse_address
+from weft.steps.http.addresses import Allowed, allowed_here, parse_ip_address
 from weft.steps.http.guard import Guard, connector, refused_in, system_lookup
 
 UNSENT, LOST = "unsent", "lost"
@@ -39,7 +39,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self.mark = secrets.token_hex(8)
         self._name = name
         self._session = aiohttp.ClientSession(
-            connector=connector(Guard(_allowed(url), system_lookup), IDLE_SECONDS),
+            connector=connector(Guard(_allowed_addresses(url), system_lookup), IDLE_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
             trust_env=False,
@@ -64,9 +64,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             return httpx2.Response(
                 response.status, headers=_headers(response), stream=_Events(self, response, asked), request=request
             )
-        return await self._whole(request, response, asked)
+        return await self._read_whole(request, response, asked)
 
-    async def _whole(
+    async def _read_whole(
         self, request: httpx2.Request, response: aiohttp.ClientResponse, asked: str | int | None
     ) -> httpx2.Response:
         """Return an answer that is not a stream, read up to a limit."""
@@ -135,11 +135,11 @@ async def _read_body(response: aiohttp.ClientResponse, most: int) -> bytes | Non
     return bytes(found)
 
 
-def _allowed(url: str) -> Allowed:
+def _allowed_addresses(url: str) -> Allowed:
     """Return the addresses that may be called. A program may name a server on this machine."""
     here = allowed_here()
     host = (urlsplit(url).hostname or "").lower()
-    address = parse_address(host)
+    address = parse_ip_address(host)
     if address is not None and address.is_loopback:
         return msgspec.structs.replace(here, networks=(*here.networks, ip_network(address)))
     return msgspec.structs.replace(here, hosts=here.hosts | {host}) if host == "localhost" else here

@@ -20,14 +20,14 @@ from mcp_types import (
     TextContent,
 )
 
-from weft.agents.mcp.definitions import QUESTION, McpDefinition, misfit
+from weft.agents.mcp.definitions import QUESTION, McpDefinition, misfit, schema_problem
 from weft.agents.mcp.failures import ToolFailed
 
 Keep = Callable[[bytes], Awaitable[str]]
 """Stores bytes and returns their digest."""
 
 
-async def result_of(server: str, tool: McpDefinition, found: CallToolResult, keep: Keep) -> Any:
+async def mcp_tool_result(server: str, tool: McpDefinition, found: CallToolResult, keep: Keep) -> Any:
     """Return the result of a tool. Raises ToolFailed if it is an error, or not what the tool promises."""
     parts = [await _part(one, keep) for one in found.content]
     if found.is_error:
@@ -84,5 +84,8 @@ def question_of(server: str, tool: str, found: InputRequiredResult) -> dict[str,
     for key, request in (found.input_requests or {}).items():
         if not isinstance(request, ElicitRequest) or not isinstance(request.params, ElicitRequestFormParams):
             raise ToolFailed(f"{tool} of the MCP server {server} asks for something that no person can answer here.")
+        problem = schema_problem(request.params.requested_schema)
+        if problem:
+            raise ToolFailed(f"{tool} of the MCP server {server} asks with a form that cannot be shown: {problem}.")
         forms[key] = {"message": request.params.message[:4_000], "schema": request.params.requested_schema}
     return {QUESTION: forms, "state": found.request_state}

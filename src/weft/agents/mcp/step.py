@@ -61,7 +61,7 @@ class McpStep:
             raise unknown_tool(f"{called.server}__{called.tool}", [])
         from mcp_types import CallToolRequestParams, InputRequiredResult  # noqa: PLC0415
 
-        from weft.agents.mcp.results import question_of, result_of  # noqa: PLC0415 - imports the package mcp
+        from weft.agents.mcp.results import mcp_tool_result, question_of  # noqa: PLC0415 - imports the package mcp
 
         params = CallToolRequestParams.model_validate(
             {
@@ -81,7 +81,7 @@ class McpStep:
         if isinstance(answer, InputRequiredResult):
             value: Any = question_of(server.name, called.tool, answer)
         else:
-            value = await result_of(server.name, found, answer, self._keep)
+            value = await mcp_tool_result(server.name, found, answer, self._keep)
         return encode_answer(value, json.dumps(value).encode())
 
     def _server(self, name: str) -> McpServer:

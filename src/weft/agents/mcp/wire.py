@@ -81,7 +81,7 @@ class McpWire:
         self.tools: dict[str, McpDefinition] = {}
         self.listing = asyncio.Lock()
         """Held by whoever asks the server for its tools, so that others wait for the answer."""
-        self._owner = loop.create_task(self._own(), name=f"weft mcp {address.name}")
+        self._owner = loop.create_task(self._hold_connection(), name=f"weft mcp {address.name}")
 
     @property
     def is_open(self) -> bool:
@@ -90,7 +90,7 @@ class McpWire:
 
     # --- the owner ------------------------------------------------------------------------------------------------
 
-    async def _own(self) -> None:
+    async def _hold_connection(self) -> None:
         try:
             async with self._client() as client:
                 if not self._ready.done():
@@ -137,13 +137,13 @@ class McpWire:
         self._why = why
         self._stop.set()
         if not self._ready.done():
-            self._ready.set_exception(self._lost(in_doubt=False))
+            self._ready.set_exception(self._lost_error(in_doubt=False))
             self._ready.exception()  # whoever waits for it gets it; nobody has to
         for future in list(self._waiting):
             if not future.done():
-                future.set_exception(self._lost(in_doubt=True))
+                future.set_exception(self._lost_error(in_doubt=True))
 
-    def _lost(self, *, in_doubt: bool) -> ToolUnavailable:
+    def _lost_error(self, *, in_doubt: bool) -> ToolUnavailable:
         return ToolUnavailable(f"The MCP server {self._address.name} is gone: {self._why}.", in_doubt=in_doubt)
 
     async def close(self) -> None:
@@ -196,7 +196,7 @@ class McpWire:
 
     async def _session(self) -> ClientSession:
         if self._why:
-            raise self._lost(in_doubt=False)
+            raise self._lost_error(in_doubt=False)
         await self.connect()
         return self._ready.result()
 

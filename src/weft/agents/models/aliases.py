@@ -17,7 +17,23 @@ from weft.ports.tasks import KeyLimit
 from weft.steps.secrets import Secret
 
 SUPPORTS = ("tools", "schema", "stream")
+OWN_FIELDS = (
+    *("model", "messages", "input", "tools", "functions", "stream", "stream_options", "store", "include", "n"),
+    *("previous_response_id", "conversation", "background"),
+)
+"""Fields of a request that options cannot set: policies, prices and recorded conversations depend on them."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+def check_request_options(whose: str, options: Mapping[str, Any]) -> None:
+    """Raise BadValue if options set a field of requests that Weft writes itself."""
+    for name in options:
+        if name in OWN_FIELDS:
+            raise BadValue(
+                f"The options of {whose} cannot set {name}: Weft writes this field of each request itself.",
+                hint="Leave it out. Another model is another alias: app.model(...).",
+                code="value.bad_policy",
+            )
 
 
 class ModelAlias(msgspec.Struct, frozen=True, kw_only=True):

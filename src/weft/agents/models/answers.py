@@ -13,7 +13,7 @@ import msgspec
 from weft.agents.models.failures import CONTEXT, REJECTED, UNAVAILABLE, ModelFailed
 from weft.steps.http.exchange import HttpResponse
 from weft.steps.http.outcome import one_line, retry_after_ms
-from weft.steps.secrets import strike
+from weft.steps.secrets import replace_secrets
 
 _TRANSIENT = frozenset({408, 409, 425, 429})
 _QUOTA_CODES = frozenset({
@@ -42,7 +42,7 @@ _HINTS = {
 
 def failed_answer(alias: str, answer: HttpResponse, *, now_ms: int) -> ModelFailed:
     """Return the failure that an unsuccessful response means."""
-    codes, detail = _described(_decoded(answer.body))
+    codes, detail = _error_codes_and_text(_decoded(answer.body))
     reason = f" {answer.reason}" if answer.reason else ""
     text = f"The model {alias} answered {answer.status}{reason}{f': {detail}' if detail else ''}."
     status = answer.status
@@ -63,7 +63,7 @@ def failed_answer(alias: str, answer: HttpResponse, *, now_ms: int) -> ModelFail
 
 def failed_event(alias: str, error: Any) -> ModelFailed:
     """Return the failure that an error inside an answer means."""
-    codes, detail = _described({"error": error})
+    codes, detail = _error_codes_and_text({"error": error})
     text = f"The model {alias} broke off with an error{f': {detail}' if detail else ''}."
     if _is_context(codes, detail):
         return ModelFailed(text, code=CONTEXT)
@@ -84,20 +84,20 @@ def _decoded(body: bytes) -> Any:
         return one_line(body.decode("utf-8", "replace"))
 
 
-def _described(found: Any) -> tuple[frozenset[str], str]:
+def _error_codes_and_text(found: Any) -> tuple[frozenset[str], str]:
     """Return the codes of an error and its text, whatever form the provider chose."""
     if isinstance(found, list) and found:
         found = found[0]
     if not isinstance(found, dict):
-        return frozenset(), strike(one_line(found)) if isinstance(found, str) else ""
+        return frozenset(), replace_secrets(one_line(found)) if isinstance(found, str) else ""
     error = found.get("error", found)
     if not isinstance(error, dict):
-        return frozenset(), strike(one_line(error)) if isinstance(error, str) else ""
+        return frozenset(), replace_secrets(one_line(error)) if isinstance(error, str) else ""
     named = (error.get(name) for name in ("code", "type", "status"))
     codes = frozenset(code.lower() for code in named if isinstance(code, str))
     texts = (error.get(name) for name in ("message", "detail", "title"))
     text = next((text for text in texts if isinstance(text, str) and text), "")
-    return codes, strike(one_line(text)) or ", ".join(sorted(codes))[:200]
+    return codes, replace_secrets(one_line(text)) or ", ".join(sorted(codes))[:200]
 
 
 def _is_context(codes: frozenset[str], detail: str) -> bool:

@@ -14,7 +14,7 @@ import msgspec
 
 from weft.agents.models.aliases import ModelAlias
 from weft.core.ids import Millis, RunId, tenant_prefix
-from weft.core.unstorable import to_json
+from weft.core.unstorable import to_encodable
 from weft.errors import NotFound, StoreError
 from weft.ports.clock import Clock
 from weft.ports.memos import Memo, Memos
@@ -22,7 +22,7 @@ from weft.ports.models import ModelReply, ModelRequest, ModelUsage
 
 log = logging.getLogger("weft")
 
-_canonical = msgspec.json.Encoder(order="deterministic", enc_hook=to_json).encode
+_canonical = msgspec.json.Encoder(order="deterministic", enc_hook=to_encodable).encode
 _decode = msgspec.json.Decoder(ModelReply).decode
 
 

@@ -35,7 +35,7 @@ def _made_unique(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
                 open_calls.append((part.id, sent))
                 parts.append(part if sent == part.id else msgspec.structs.replace(part, id=sent))
             elif isinstance(part, ResultPart):
-                sent = _take(part.id, open_calls)
+                sent = _take_open_id(part.id, open_calls)
                 parts.append(part if sent == part.id else msgspec.structs.replace(part, id=sent))
             else:
                 parts.append(part)
@@ -53,7 +53,7 @@ def _free(wanted: str, used: set[str]) -> str:
     return f"{begin}_{number}"
 
 
-def _take(came: str, open_calls: list[tuple[str, str]]) -> str:
+def _take_open_id(came: str, open_calls: list[tuple[str, str]]) -> str:
     """Return the id of the first call without a result that came with this id."""
     for place, (given, sent) in enumerate(open_calls):
         if given == came:

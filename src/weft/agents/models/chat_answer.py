@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Any, Literal
 
 import msgspec
 
 from weft.agents.models.chat_request import ChatOpaque
-from weft.agents.models.failures import unavailable
+from weft.agents.models.failures import ModelFailed, unavailable
 from weft.ports.models import CallPart, ModelChunk, ModelMessage, ModelReply, ModelUsage, OpaquePart, Part, TextPart
 
 OnChunk = Callable[[ModelChunk], None]
@@ -24,6 +25,13 @@ _FINISH: dict[str, Finish] = {
 _KNOWN = frozenset({"role", "content", "tool_calls", "function_call", "refusal", "annotations", "audio"})
 _KNOWN_IN_CALLS = frozenset({"index", "id", "type", "function"})
 _REASONING = frozenset({"reasoning_content", "reasoning"})
+CALLS_READ_MAX = 1_000
+"""How many calls an answer may have to be one. Agents perform far fewer, and tell the others back."""
+NAME_CHARS_MAX = 200
+"""How much of the name of a call is read. Names of tools are shorter."""
+
+_Pieces = dict[str, list[Any]]
+"""Fields that come in pieces, by name."""
 
 
 class _CallPieces:
@@ -33,6 +41,7 @@ class _CallPieces:
         self.id = ""
         self.name = ""
         self.arguments: list[str] = []
+        self.extra: _Pieces = {}
 
 
 class ChatAnswer:
@@ -45,7 +54,7 @@ class ChatAnswer:
         self._text: list[str] = []
         self._refusal: list[str] = []
         self._calls: dict[object, _CallPieces] = {}
-        self._extra = ChatOpaque(message={}, calls={})
+        self._extra: _Pieces = {}
         self._finish = ""
         self._usage = ModelUsage()
 
@@ -78,8 +87,10 @@ class ChatAnswer:
         text = "".join(self._text) or refusal
         parts: list[Part] = [TextPart(text)] if text else []
         parts += calls
-        if self._extra.message or self._extra.calls:
-            parts.append(OpaquePart(made_by=self._alias, data=msgspec.json.encode(self._extra)))
+        calls_extra = {str(place): _joined(call.extra) for place, call in enumerate(self._calls.values()) if call.extra}
+        if self._extra or calls_extra:
+            extra = ChatOpaque(message=_joined(self._extra), calls=calls_extra)
+            parts.append(OpaquePart(made_by=self._alias, data=msgspec.json.encode(extra)))
         finish = _FINISH.get(self._finish, "stop")
         if refusal:
             finish = "refused"
@@ -111,11 +122,11 @@ class ChatAnswer:
         refusal = piece.get("refusal")
         if isinstance(refusal, str):
             self._refusal.append(refusal)
-        for call in dicts(piece.get("tool_calls")):
+        for call in objects_in(piece.get("tool_calls")):
             self._take_call(call)
         for name, value in piece.items():
             if name not in _KNOWN and value is not None:
-                _grow(self._extra.message, name, value)
+                _add_piece(self._extra, name, value)
                 if name in _REASONING and isinstance(value, str) and value:
                     self._on_chunk(ModelChunk(kind="reasoning", text=value))
 
@@ -133,32 +144,33 @@ class ChatAnswer:
             place = ("new", len(self._calls)) if is_new else next(reversed(self._calls))
         call = self._calls.get(place)
         if call is None:
+            if len(self._calls) == CALLS_READ_MAX:
+                raise too_many_calls(self._alias)
             call = self._calls[place] = _CallPieces()
         if isinstance(given, str) and given:
             call.id = given
         function = piece.get("function")
         if isinstance(function, dict):
             name, arguments = function.get("name"), function.get("arguments")
-            if isinstance(name, str) and name:
+            if isinstance(name, str) and name and len(call.name) < NAME_CHARS_MAX:
                 call.name += name
                 self._on_chunk(ModelChunk(kind="call", text=name))
             if isinstance(arguments, str):
                 call.arguments.append(arguments)
             elif arguments is not None:
                 call.arguments.append(msgspec.json.encode(arguments).decode())
-        position = str(list(self._calls).index(place))
         for name, value in piece.items():
             if name not in _KNOWN_IN_CALLS and value is not None:
-                _grow(self._extra.calls.setdefault(position, {}), name, value)
+                _add_piece(call.extra, name, value)
 
 
 def read_usage(usage: Mapping[str, Any]) -> ModelUsage:
     """Read the tokens that a provider reports. What is not a number counts as nothing."""
     return ModelUsage(
-        input=count(usage, "prompt_tokens"),
-        cached=count(usage.get("prompt_tokens_details"), "cached_tokens"),
-        output=count(usage, "completion_tokens"),
-        reasoning=count(usage.get("completion_tokens_details"), "reasoning_tokens"),
+        input=token_count(usage, "prompt_tokens"),
+        cached=token_count(usage.get("prompt_tokens_details"), "cached_tokens"),
+        output=token_count(usage, "completion_tokens"),
+        reasoning=token_count(usage.get("completion_tokens_details"), "reasoning_tokens"),
     )
 
 
@@ -166,29 +178,45 @@ def text_of_content(content: object) -> str:
     """Return the words of a content: a text, or a list of parts."""
     if isinstance(content, str):
         return content
-    parts = (part.get("text") for part in dicts(content) if part.get("type") in ("text", "output_text"))
+    parts = (part.get("text") for part in objects_in(content) if part.get("type") in ("text", "output_text"))
     return "".join(text for text in parts if isinstance(text, str))
 
 
 def _choices(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return dicts(answer.get("choices"))
+    return objects_in(answer.get("choices"))
 
 
-def dicts(found: object) -> list[dict[str, Any]]:
+def objects_in(found: object) -> list[dict[str, Any]]:
     """Return the objects in a list; none if it is no list."""
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
-def count(found: object, name: str) -> int:
+def token_count(found: object, name: str) -> int:
     """Return a number of tokens; 0 if there is none."""
     value = found.get(name) if isinstance(found, dict) else None
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else 0
 
 
-def _grow(found: dict[str, Any], name: str, value: Any) -> None:
-    """Add a piece of something that comes in pieces."""
-    known: Any = found.get(name)
-    if type(known) in (str, list) and type(known) is type(value):
-        found[name] = known + value
+def too_many_calls(alias: str) -> ModelFailed:
+    """Return the failure of an answer with more calls than any model means."""
+    return unavailable(f"The model {alias} sent garbage: more than {CALLS_READ_MAX:,} tool calls.", in_doubt=True)
+
+
+def _add_piece(found: _Pieces, name: str, value: Any) -> None:
+    """Add a piece of something that comes in pieces. They are joined at the end, because there may be many."""
+    known = found.get(name)
+    if known is not None and type(value) in (str, list) and type(known[0]) is type(value):
+        known.append(value)
     else:
-        found[name] = value
+        found[name] = [value]
+
+
+def _joined(found: _Pieces) -> dict[str, Any]:
+    """Return fields that came in pieces."""
+    whole: dict[str, Any] = {}
+    for name, pieces in found.items():
+        if isinstance(pieces[0], str):
+            whole[name] = "".join(pieces)
+        else:
+            whole[name] = list(chain.from_iterable(pieces)) if isinstance(pieces[0], list) else pieces[0]
+    return whole

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
+from weakref import KeyedRef
 
 import msgspec
 from msgspec import Raw
@@ -45,18 +46,34 @@ _decode_opaque = msgspec.json.Decoder(ChatOpaque).decode
 class WrittenMessages:
     """Messages as JSON, as they were sent before. Each turn sends the whole conversation, and writes only its end.
 
-    They are known by identity: the turns of a conversation share its messages.
+    They are known by identity, as long as somebody has them: the turns of a conversation share its messages.
     """
 
     def __init__(self, bytes_max: int = WRITTEN_BYTES_MAX) -> None:
         self._bytes_max = bytes_max
-        self._known: dict[int, tuple[ModelMessage, list[Raw]]] = {}
+        self._known: dict[int, tuple[KeyedRef[int, ModelMessage], list[Raw], int]] = {}
         self._bytes = 0
+        self._on_gone = self._forget  # one for all, because each method that is looked up takes memory
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def known_beginning(self, messages: Sequence[ModelMessage]) -> tuple[int, list[Any]]:
+        """Return how many of the first messages were written before, and what they were written as."""
+        find, written, count = self._known.get, list[Any](), 0
+        for message in messages:
+            known = find(id(message))
+            if known is None or known[0]() is not message:
+                break
+            written += known[1]
+            count += 1
+        return count, written
 
     def write(self, alias: str, message: ModelMessage) -> list[Raw]:
         """Return a message without images and files as the elements of a request."""
-        known = self._known.get(id(message))
-        if known is not None:
+        place = id(message)
+        known = self._known.get(place)
+        if known is not None and known[0]() is message:
             return known[1]
         # Copies are exactly as long as their JSON: the encoder leaves its buffers half as long again.
         pieces = [bytes(memoryview(encode_json(one))) for one in _messages(alias, message)]
@@ -64,9 +81,15 @@ class WrittenMessages:
         if self._bytes + size > self._bytes_max:
             self._known.clear()
             self._bytes = 0
-        self._known[id(message)] = (message, written)  # as long as the message is here, nothing else has its identity
+        # Before something else gets the identity of the message, its entry is gone.
+        self._known[place] = (KeyedRef(message, self._on_gone, place), written, size)
         self._bytes += size
         return written
+
+    def _forget(self, gone: KeyedRef[int, ModelMessage]) -> None:
+        known = self._known.pop(gone.key, None)
+        if known is not None:
+            self._bytes -= known[2]
 
 
 async def chat_request(
@@ -79,10 +102,10 @@ async def chat_request(
     body: dict[str, Any] = {"model": alias.model}
     if request.tools:
         body["tools"] = [_tool(tool) for tool in sorted(request.tools, key=lambda tool: tool.name)]
-    written: list[Any] = []
     messages = with_unique_ids(request.messages)
     is_shared = before is not None and messages is request.messages
-    for message in messages:
+    count, written = before.known_beginning(messages) if before is not None and is_shared else (0, [])
+    for message in messages[count:]:
         if message.role in ("system", "user") and any(type(part) is BlobPart for part in message.parts):
             written.append({"role": message.role, "content": await _contents(message, load)})
         elif before is not None and is_shared:
@@ -96,9 +119,9 @@ async def chat_request(
     options = {**alias.options, **request.options}
     # Providers renamed the field. An option with the old name keeps it.
     limit = "max_tokens" if "max_tokens" in options else "max_completion_tokens"
-    given = options.pop(limit, None)
-    body |= {name: value for name, value in options.items() if value is not None}
-    body[limit] = min(given, request.output_tokens) if isinstance(given, int) and given > 0 else request.output_tokens
+    given = [options.pop(name, None) for name in ("max_tokens", "max_completion_tokens")]
+    body |= {name: value for name, value in options.items() if value is not None and name not in body}
+    body[limit] = min([request.output_tokens, *(one for one in given if isinstance(one, int) and one > 0)])
     if "stream" in alias.supports:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
     return body

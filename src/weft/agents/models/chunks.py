@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +13,13 @@ from weft.steps.strangers import without_nul
 PIECE_CHARS = 1_024
 PIECE_CHARS_MAX = 8_192
 PIECE_SECONDS = 0.05
+_TURN = re.compile(r"turn/~(\d+)(?:/|$)")
+
+
+def turn_of(place: str, default: int = 0) -> int:
+    """Return the turn of an agent that a place is in, as conversations number them."""
+    found = _TURN.match(place)
+    return int(found[1]) if found is not None else default
 
 
 class ChunkWriter:
@@ -28,13 +36,16 @@ class ChunkWriter:
         self._chars = 0
         self._timer: asyncio.TimerHandle | None = None
 
-    def add_results(self, add: Sequence[ModelMessage]) -> None:
-        """Take the results of tools that the model is about to read, or their beginnings."""
-        for message in add:
-            for part in message.parts:
-                if isinstance(part, ResultPart):
-                    text = part.content[:PIECE_CHARS]
-                    self._results.append({"kind": "result", "tool": part.name, "call": part.id, "text": text})
+    def add_results(self, add: Sequence[ModelMessage], turn: int) -> None:
+        """Take the results of tools that the model is about to read, or their beginnings.
+
+        ``turn`` is the turn in which the tools were called, in the order of the results.
+        """
+        parts = [part for message in add for part in message.parts if isinstance(part, ResultPart)]
+        for number, part in enumerate(parts):
+            where = {"place": f"turn/~{turn}/tools/{number}", "turn": turn}
+            text = part.content[:PIECE_CHARS]
+            self._results.append({"kind": "result", **where, "tool": part.name, "call": part.id, "text": text})
         if self._results:
             self._wait()
 

@@ -6,7 +6,8 @@ provider reports corrects it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 import msgspec
 
@@ -39,8 +40,13 @@ def request_chars(request: ModelRequest) -> int:
 
 
 def messages_chars(messages: Iterable[ModelMessage]) -> int:
-    """Return how many characters messages have."""
-    return sum(MESSAGE_CHARS + sum(map(_part_chars, message.parts)) for message in messages)
+    """Return how many characters messages have. Every turn asks for the whole conversation, so this must be quick."""
+    total = 0
+    for message in messages:
+        total += MESSAGE_CHARS
+        for part in message.parts:
+            total += _PART_CHARS[type(part)](part)
+    return total
 
 
 def tokens_of(chars: int, chars_per_token: float = CHARS_PER_TOKEN) -> int:
@@ -48,7 +54,7 @@ def tokens_of(chars: int, chars_per_token: float = CHARS_PER_TOKEN) -> int:
     return -int(-chars // max(chars_per_token, 0.25))
 
 
-def corrected(chars: int, tokens: int, before: float = CHARS_PER_TOKEN) -> float:
+def correct_chars_per_token(chars: int, tokens: int, before: float = CHARS_PER_TOKEN) -> float:
     """Return the characters per token that a provider's own count of these characters shows."""
     return chars / tokens if chars > 0 and tokens > 0 else before
 
@@ -67,18 +73,13 @@ def with_usage(reply: ModelReply, request: ModelRequest) -> ModelReply:
     return msgspec.structs.replace(reply, usage=estimated_usage(request, reply.message))
 
 
-def _part_chars(part: Part) -> int:
-    match part:
-        case TextPart(text=text):
-            return len(text)
-        case CallPart(name=name, arguments=arguments):
-            return len(name) + len(arguments)
-        case ResultPart(name=name, content=content):
-            return len(name) + len(content)
-        case OpaquePart(data=data):
-            return len(data)
-        case BlobPart():
-            return BLOB_CHARS
+_PART_CHARS: Final[Mapping[type[Part], Callable[[Any], int]]] = {
+    TextPart: lambda part: len(part.text),
+    CallPart: lambda part: len(part.name) + len(part.arguments),
+    ResultPart: lambda part: len(part.name) + len(part.content),
+    OpaquePart: lambda part: len(part.data),
+    BlobPart: lambda _: BLOB_CHARS,
+}
 
 
 def _json_chars(value: object) -> int:

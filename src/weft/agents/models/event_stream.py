@@ -16,28 +16,33 @@ class EventReader:
     """Collects lines into events and yields the data of each. Names, ids and comments of events are ignored."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = bytearray()
         self._data: list[bytes] = []
         self._begun = False
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
         """Yield the data of the events that this piece completes. Raises LineTooLong."""
-        content = self._rest + piece
-        if not self._begun and len(content) >= len(_BOM):
-            content = content.removeprefix(_BOM)
-            self._begun = True
-        *lines, self._rest = content.split(b"\n")
+        first, *more = piece.split(b"\n")
+        self._rest += first  # a long line may come in many pieces, so what is there already is not copied
+        for line in more:
+            yield from self._take_line()
+            self._rest += line
         if len(self._rest) > LINE_BYTES_MAX:
             raise LineTooLong(f"a line has more than {LINE_BYTES_MAX:,} bytes")
-        for line in lines:
-            yield from self._line(line.removesuffix(b"\r"))
 
     def finish(self) -> Iterator[bytes]:
         """Yield the data of an event that the end of the stream completes."""
         if self._rest:
-            yield from self._line(self._rest.removesuffix(b"\r"))
-            self._rest = b""
+            yield from self._take_line()
         yield from self._line(b"")
+
+    def _take_line(self) -> Iterator[bytes]:
+        line = bytes(self._rest)
+        self._rest.clear()
+        if not self._begun:
+            line = line.removeprefix(_BOM)
+            self._begun = True
+        yield from self._line(line.removesuffix(b"\r"))
 
     def _line(self, line: bytes) -> Iterator[bytes]:
         if not line:

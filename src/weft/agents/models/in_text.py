@@ -25,10 +25,10 @@ def with_tools_in_text(request: ModelRequest) -> ModelRequest:
     tools = [tool for tool in request.tools if tool.name != FINAL_OUTPUT]
     final = next((tool for tool in request.tools if tool.name == FINAL_OUTPUT), None)
     answer = final.parameters if final is not None else request.output_schema
-    messages = tuple(_in_words(message) for message in request.messages)
+    messages = tuple(_calls_as_text(message) for message in request.messages)
     if not tools and final is None:
         return msgspec.structs.replace(request, messages=messages)
-    told = ModelMessage(role="system", parts=(TextPart(_told(tools, answer)),))
+    told = ModelMessage(role="system", parts=(TextPart(_instructions(tools, answer)),))
     has_system = bool(messages) and messages[0].role == "system"
     if has_system:
         told = msgspec.structs.replace(messages[0], parts=(*messages[0].parts, *told.parts))
@@ -53,13 +53,15 @@ def read_tool_in_text(request: ModelRequest, reply: ModelReply) -> ModelReply:
         return reply
     rest = tuple(part for part in message.parts if not isinstance(part, TextPart))
     if said["tool"] == FINAL:
-        return msgspec.structs.replace(reply, message=_with(message, (*rest, _final(request, said.get("answer")))))
+        return msgspec.structs.replace(
+            reply, message=_with_parts(message, (*rest, _final(request, said.get("answer"))))
+        )
     call = _call_in_text(request, said["tool"], said.get("arguments", {}))
     finish = "calls" if reply.finish == "stop" else reply.finish
-    return msgspec.structs.replace(reply, message=_with(message, (*rest, call)), finish=finish)
+    return msgspec.structs.replace(reply, message=_with_parts(message, (*rest, call)), finish=finish)
 
 
-def _with(message: ModelMessage, parts: tuple[Any, ...]) -> ModelMessage:
+def _with_parts(message: ModelMessage, parts: tuple[Any, ...]) -> ModelMessage:
     return msgspec.structs.replace(message, parts=parts)
 
 
@@ -74,7 +76,7 @@ def _call_in_text(request: ModelRequest, name: str, arguments: Any) -> CallPart:
     return CallPart(id=f"call-{request.turn}", name=name, arguments=_encode(arguments).decode())
 
 
-def _in_words(message: ModelMessage) -> ModelMessage:
+def _calls_as_text(message: ModelMessage) -> ModelMessage:
     """Return a message with its calls and results as text."""
     if message.role == "tool":
         results = [part for part in message.parts if isinstance(part, ResultPart)]
@@ -89,7 +91,7 @@ def _in_words(message: ModelMessage) -> ModelMessage:
     return ModelMessage(role="assistant", parts=(TextPart("\n".join(said)),))
 
 
-def _told(tools: list[ToolDefinition], answer: Mapping[str, Any] | None) -> str:
+def _instructions(tools: list[ToolDefinition], answer: Mapping[str, Any] | None) -> str:
     lines = ["You have these tools:"] if tools else []
     lines += [
         f"- {tool.name}: {tool.description} Arguments: {_encode(tool.parameters).decode()}"
@@ -106,10 +108,10 @@ def _told(tools: list[ToolDefinition], answer: Mapping[str, Any] | None) -> str:
 def _schema(tools: list[ToolDefinition], answer: Mapping[str, Any] | None) -> dict[str, Any]:
     defs: dict[str, Any] = {}
     options = [
-        _option(tool.name, "arguments", _hoisted(tool.parameters, f"{tool.name}_", defs))
+        _option(tool.name, "arguments", _hoist(tool.parameters, f"{tool.name}_", defs))
         for tool in sorted(tools, key=lambda one: one.name)
     ]
-    options.append(_option(FINAL, "answer", _hoisted(answer if answer is not None else _TEXT, "answer_", defs)))
+    options.append(_option(FINAL, "answer", _hoist(answer if answer is not None else _TEXT, "answer_", defs)))
     return {"anyOf": options, "$defs": defs} if defs else {"anyOf": options}
 
 
@@ -122,7 +124,7 @@ def _option(tool: str, field: str, schema: Any) -> dict[str, Any]:
     }
 
 
-def _hoisted(schema: Mapping[str, Any], prefix: str, defs: dict[str, Any]) -> Any:
+def _hoist(schema: Mapping[str, Any], prefix: str, defs: dict[str, Any]) -> Any:
     """Return a schema that stands inside another one. Its definitions go to ``defs``, under names of its own."""
     for name, part in schema.get("$defs", {}).items():
         defs[f"{prefix}{name}"] = _renamed(part, prefix)

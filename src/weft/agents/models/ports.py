@@ -22,7 +22,7 @@ from weft.core.findings import did_you_mean
 from weft.errors import UsageError
 from weft.ports.clock import Clock
 from weft.ports.models import ModelPort
-from weft.steps.http.addresses import Allowed, allowed_here, parse_address
+from weft.steps.http.addresses import Allowed, allowed_here, parse_ip_address
 from weft.steps.http.client import HttpClient
 
 ENTRY_POINT = "weft.models"
@@ -103,7 +103,7 @@ def _with_origin(url: str) -> Allowed:
     """Return the allowed addresses with that of a model. Its client calls no other origin, and follows no redirect."""
     here = allowed_here()
     host = (urlsplit(url).hostname or "").lower().rstrip(".")
-    address = parse_address(host)
+    address = parse_ip_address(host)
     if address is None:
         return msgspec.structs.replace(here, hosts=here.hosts | {host})
     return msgspec.structs.replace(here, networks=(*here.networks, ip_network(address)))

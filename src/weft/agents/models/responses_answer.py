@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from weft.agents.models.answers import failed_event
-from weft.agents.models.chat_answer import Finish, OnChunk, count, dicts
+from weft.agents.models.chat_answer import CALLS_READ_MAX, Finish, OnChunk, objects_in, token_count, too_many_calls
 from weft.agents.models.failures import unavailable
 from weft.ports.models import CallPart, ModelChunk, ModelMessage, ModelReply, ModelUsage, OpaquePart, Part, TextPart
 
@@ -29,6 +29,8 @@ class ResponsesAnswer:
         self._model = model
         self._on_chunk = on_chunk
         self._response: Mapping[str, Any] | None = None
+        self._announced = 0
+        """How many calls the stream has begun."""
 
     def add(self, event: Mapping[str, Any]) -> bool:
         """Take an event. The one that ends the answer has all of it."""
@@ -43,6 +45,9 @@ class ResponsesAnswer:
             self._on_chunk(ModelChunk(kind=_DELTAS[kind], text=delta))
         item = event.get("item")
         if kind == "response.output_item.added" and isinstance(item, dict) and item.get("type") == "function_call":
+            self._announced += 1
+            if self._announced > CALLS_READ_MAX:
+                raise too_many_calls(self._alias)
             self._on_chunk(ModelChunk(kind="call", text=str(item.get("name", ""))))
         return True
 
@@ -61,7 +66,7 @@ class ResponsesAnswer:
             raise unavailable(f"The answer of the model {self._alias} was cut off.", in_doubt=True)
         parts: list[Part] = []
         refused = False
-        for item in dicts(response.get("output")):
+        for item in objects_in(response.get("output")):
             match item.get("type"):
                 case "message":
                     text, said_no = _words(item)
@@ -71,6 +76,8 @@ class ResponsesAnswer:
                     parts.append(_call_in_response(item))
                 case _:
                     parts.append(OpaquePart(made_by=self._alias, data=msgspec.json.encode(item)))
+        if sum(type(part) is CallPart for part in parts) > CALLS_READ_MAX:
+            raise too_many_calls(self._alias)
         model = response.get("model")
         return ModelReply(
             message=ModelMessage(role="assistant", parts=tuple(parts)),
@@ -85,7 +92,7 @@ def _words(item: Mapping[str, Any]) -> tuple[str, bool]:
     content = item.get("content")
     if isinstance(content, str):
         return content, False
-    parts = dicts(content)
+    parts = objects_in(content)
     texts = (part.get("refusal") if part.get("type") == "refusal" else part.get("text") for part in parts)
     words = "".join(text for text in texts if isinstance(text, str))
     return words, any(part.get("type") == "refusal" for part in parts)
@@ -111,8 +118,8 @@ def _finish(response: Mapping[str, Any], parts: list[Part], *, refused: bool) ->
 def _usage(found: object) -> ModelUsage:
     details = found if isinstance(found, dict) else {}
     return ModelUsage(
-        input=count(details, "input_tokens"),
-        cached=count(details.get("input_tokens_details"), "cached_tokens"),
-        output=count(details, "output_tokens"),
-        reasoning=count(details.get("output_tokens_details"), "reasoning_tokens"),
+        input=token_count(details, "input_tokens"),
+        cached=token_count(details.get("input_tokens_details"), "cached_tokens"),
+        output=token_count(details, "output_tokens"),
+        reasoning=token_count(details.get("output_tokens_details"), "reasoning_tokens"),
     )

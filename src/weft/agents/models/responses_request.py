@@ -37,7 +37,7 @@ async def responses_request(alias: ModelAlias, request: ModelRequest, load: Load
         body["text"] = {"format": schema}
     options = {**alias.options, **request.options}
     given = options.pop("max_output_tokens", None)
-    body |= {name: value for name, value in options.items() if value is not None}
+    body |= {name: value for name, value in options.items() if value is not None and name not in body}
     wanted = request.output_tokens
     body["max_output_tokens"] = min(given, wanted) if isinstance(given, int) and given > 0 else wanted
     body |= {"store": False, "include": ["reasoning.encrypted_content"]}

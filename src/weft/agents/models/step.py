@@ -8,6 +8,7 @@ call does not have (``tools``, ``output_schema``, ``options``) are taken from ``
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any, Protocol
 
@@ -16,14 +17,14 @@ import msgspec
 from weft.agents.conversation import Conversations, HeldBlob
 from weft.agents.models.aliases import ModelAlias, ModelAliases
 from weft.agents.models.cache import AnswerCache, ReusedFrom
-from weft.agents.models.chunks import ChunkWriter
+from weft.agents.models.chunks import ChunkWriter, turn_of
 from weft.agents.models.failures import ModelFailed
 from weft.agents.models.in_text import read_tool_in_text, with_tools_in_text
 from weft.agents.models.watch import ModelWatch
 from weft.agents.spec import RequestParts
 from weft.core.budgets import MILLIONTHS
 from weft.core.values import encode
-from weft.errors import BadValue, Refused
+from weft.errors import BadValue, LimitExceeded, Refused
 from weft.ports.models import (
     CallPart,
     ModelMessage,
@@ -63,6 +64,8 @@ class AskModel(msgspec.Struct, frozen=True, kw_only=True):
     """The output stream for the answer as it comes; empty for none."""
     is_tainted: bool | msgspec.UnsetType = msgspec.UNSET
     """Set if the run has taken in words of strangers."""
+    called: int | msgspec.UnsetType = msgspec.UNSET
+    """The turn of the calls whose results are in ``add``. Set only if it is not the one before this."""
 
 
 class _Spec(msgspec.Struct, frozen=True):
@@ -158,13 +161,13 @@ class ModelStep:
         run_id = task.run_id if task is not None else ""
         emit = _emit_to(task, asked)
         chunks = ChunkWriter(emit)
-        chunks.add_results(asked.add)
+        chunks.add_results(asked.add, _turn_called(task, asked))
         found = await self._cache.find(alias, request, run_id)
         try:
             reply, reused = found or (await self._ask(alias, port, request, chunks), None)
         except ModelFailed as failed:
             if not failed.in_doubt:
-                _spend(task, alias, ModelUsage())  # the provider did not answer, so the call cost nothing
+                _report_spending(task, alias, ModelUsage())  # the provider did not answer, so the call cost nothing
             raise
         finally:
             chunks.flush()
@@ -175,7 +178,7 @@ class ModelStep:
         reply = msgspec.structs.replace(reply, message=_storable(without_secrets(reply.message)))
         if reused is None:
             await self._cache.remember(alias, request, run_id, reply)
-        _spend(task, alias, reply.usage if reused is None else ModelUsage())
+        _report_spending(task, alias, reply.usage if reused is None else ModelUsage())
         said = (*asked.add, reply.message)
         after = await self._conversations.append(before, said, is_tainted=asked.is_tainted is True)
         assert after.held is not None
@@ -232,7 +235,7 @@ def _output_tokens(alias: ModelAlias, wanted: int | None, task: Task | None) -> 
     return max(OUTPUT_TOKENS_MIN, min(alias.output, covered, alias.output if wanted is None else wanted))
 
 
-def _spend(task: Task | None, alias: ModelAlias, usage: ModelUsage) -> None:
+def _report_spending(task: Task | None, alias: ModelAlias, usage: ModelUsage) -> None:
     """Report what a call has cost, for the budgets of its run."""
     if task is None:
         return
@@ -245,12 +248,23 @@ def _spend(task: Task | None, alias: ModelAlias, usage: ModelUsage) -> None:
 
 def _emit_to(task: Task | None, asked: AskModel) -> Callable[[dict[str, Any]], None]:
     if task is None or not asked.stream:
-        return _drop
-    about = {"run": task.run_id, "place": task.place, "turn": asked.turn}
-    return lambda chunk: task.emit_at_root(asked.stream, {**about, **chunk})
+        return _write_no_chunk
+    about = {"run": task.run_id, "place": task.place, "turn": turn_of(task.place, asked.turn)}
+
+    def emit(chunk: Mapping[str, Any]) -> None:
+        with suppress(LimitExceeded):  # the store is behind or away; what a stream loses is in the answer
+            task.emit_at_root(asked.stream, {**about, **chunk})
+
+    return emit
 
 
-def _drop(_chunk: Mapping[str, Any]) -> None:
+def _turn_called(task: Task | None, asked: AskModel) -> int:
+    if isinstance(asked.called, int):
+        return asked.called
+    return turn_of(task.place if task is not None else "", asked.turn) - 1
+
+
+def _write_no_chunk(_chunk: Mapping[str, Any]) -> None:
     """Write no stream."""
 
 

@@ -13,7 +13,7 @@ from weft.core.durations import format_ms
 from weft.ports.clock import Clock
 from weft.ports.models import ModelReply, ModelRequest
 from weft.settings import variable
-from weft.steps.secrets import strike
+from weft.steps.secrets import replace_secrets
 from weft.steps.task import STEP_TRACE
 
 CONTENT_CHARS_MAX = 64 * 1024
@@ -77,4 +77,4 @@ class ModelWatch:
 
 
 def _content(messages: object) -> str:
-    return strike(msgspec.json.encode(messages).decode())[:CONTENT_CHARS_MAX]
+    return replace_secrets(msgspec.json.encode(messages).decode())[:CONTENT_CHARS_MAX]

@@ -17,7 +17,7 @@ UNITS = (*COUNTED, "money", "time", "per_tool")
 MONEY = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ([A-Z]{3})")
 
 
-def read_limit(rule: Fields, version: str) -> LimitRule | None:
+def read_limit_rule(rule: Fields, version: str) -> LimitRule | None:
     """Read a rule with limit. Returns None after reporting a problem."""
     limit = Fields(rule.raw["limit"], rule.place("limit"), rule.problems, (*UNITS, "per"))
     to = read_subjects(rule, "to")

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from weft.agents.policy.limits import read_limit
+from weft.agents.policy.limits import read_limit_rule
 from weft.agents.policy.policy_rules import PolicyRules
 from weft.agents.policy.rule_fields import PERMISSIONS, read_permission, read_subjects
 from weft.agents.policy.rules import LimitRule, PermissionRule
@@ -115,7 +115,7 @@ def _read_rule(raw: Any, at: At, problems: Problems, version: str) -> Permission
     if not rule.raw:
         return None
     if given == ["limit"]:
-        return read_limit(rule, version)
+        return read_limit_rule(rule, version)
     return read_permission(rule, PERMISSIONS[given[0]], ACTIONS, version)
 
 

@@ -49,6 +49,10 @@ class PolicyRules:
             return PolicyVerdict(permission="allow", rule=str(allows), version=allows.version)
         return PolicyVerdict(permission=default)
 
+    def about(self, *actions: Action) -> PolicyRules:
+        """Return the rules about these actions."""
+        return PolicyRules([rule for rule in self.rules if rule.action in actions])
+
     def without_conditions_on(self, *names: str) -> PolicyRules:
         """Return the rules whose conditions use none of these names. They can be judged before the values are known."""
         unknown = set(names)
@@ -66,7 +70,7 @@ class PolicyRules:
 NO_RULES = PolicyRules(())
 
 
-def joined(*policies: PolicyRules) -> PolicyRules:
+def join_policies(*policies: PolicyRules) -> PolicyRules:
     """Return one policy with the rules of all these policies."""
     return PolicyRules(
         [rule for policy in policies for rule in policy.rules],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -10,7 +10,7 @@ import msgspec
 from weft.agents.policy.globs import is_host_match, is_match
 from weft.agents.policy.subjects import EVERYBODY, Subjects
 from weft.agents.policy.verdicts import Action, Asked, Permission
-from weft.conditions import Condition, EvaluationFailed
+from weft.conditions import Condition, EvaluationFailed, compile_condition
 from weft.core.budgets import amount_text, currency_of
 from weft.core.plurals import pluralize
 
@@ -49,9 +49,18 @@ class PermissionRule(msgspec.Struct, frozen=True, kw_only=True):
         is_about_people = any(kind in ("user", "role") for kind, _ in self.to.patterns)
         return is_about_people or (self.when is not None and "attributes" in self.when.names)
 
+    def __reduce__(self) -> tuple[Callable[..., PermissionRule], tuple[dict[str, Any], str]]:
+        """Return what another process makes the rule of: a compiled condition is its text there."""
+        given = {field: getattr(self, field) for field in self.__struct_fields__}
+        return _with_condition, ({**given, "when": None}, self.when.text if self.when is not None else "")
+
     def __str__(self) -> str:
         of = f" of {', '.join(self.of)}" if self.of else ""
         return f"{self.permission} {self.action} {', '.join(self.names)}{scope_text(self.to, self.when)}{of}"
+
+
+def _with_condition(given: dict[str, Any], when: str) -> PermissionRule:
+    return PermissionRule(**{**given, "when": compile_condition(when) if when else None})
 
 
 class LimitRule(msgspec.Struct, frozen=True, kw_only=True):

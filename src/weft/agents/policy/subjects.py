@@ -35,6 +35,8 @@ def _is_one(kind: SubjectKind, patterns: tuple[str, ...], asked: Asked) -> bool:
             names: tuple[str, ...] = asked.roles
         case "tenant":
             names = (asked.tenant,)  # runs without a tenant belong to the operator, whom tenant:* includes
+        case "workflow":
+            names = tuple(name for name in (asked.workflow, asked.caller) if name)
         case _:
             name: str = getattr(asked, kind)
             names = (name,) if name else ()

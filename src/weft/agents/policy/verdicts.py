@@ -19,7 +19,10 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """The tool, model, host, secret, step, workflow or node, or the path of a patch's operation."""
     agent: str = ""
     workflow: str = ""
+    caller: str = ""
+    """The workflow that asked the agent. Rules about either workflow apply."""
     node: str = ""
+    """The node that does it, or that asked the agent."""
     tenant: str = ""
     user: str = ""
     roles: tuple[str, ...] = ()

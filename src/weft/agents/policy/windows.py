@@ -14,7 +14,7 @@ LENGTHS: dict[WindowLength, timedelta] = {
 }
 
 
-class LimitWindow(NamedTuple):
+class PolicyWindow(NamedTuple):
     """A window of time, in milliseconds. Its end belongs to the next window."""
 
     begins_at: int
@@ -25,12 +25,12 @@ class LimitWindow(NamedTuple):
         return max(1, -(-(self.ends_at - now_ms) // 1000))
 
 
-def window_at(per: WindowLength, now_ms: int) -> LimitWindow:
+def window_at(per: WindowLength, now_ms: int) -> PolicyWindow:
     """Return the window that a moment lies in."""
     if per != "month":
         length = LENGTHS[per] // timedelta(milliseconds=1)
         begins = now_ms - now_ms % length
-        return LimitWindow(begins, begins + length)
+        return PolicyWindow(begins, begins + length)
     first = datetime.fromtimestamp(now_ms / 1000, UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     following = (first + timedelta(days=32)).replace(day=1)
-    return LimitWindow(int(first.timestamp()) * 1000, int(following.timestamp()) * 1000)
+    return PolicyWindow(int(first.timestamp()) * 1000, int(following.timestamp()) * 1000)

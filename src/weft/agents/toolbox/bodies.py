@@ -12,7 +12,7 @@ from weft.agents.spec import decode_spec
 from weft.agents.toolbox.definitions import CALL, EXECUTE, INTERPRETER, OPENAPI, OPERATION, READ, SEARCH, STORED
 from weft.agents.toolbox.interpreter import interpret_code
 from weft.agents.toolbox.openapi_calls import OpenApiCalls, read_operation
-from weft.agents.toolbox.results import VALUE_BYTES_MAX, ToolResults, part_of, preview
+from weft.agents.toolbox.results import VALUE_BYTES_MAX, ToolResults, describe_result, part_of
 from weft.agents.toolbox.search import found_tools
 from weft.agents.toolbox.stored import KeepsTools
 from weft.core.ids import tenant_prefix
@@ -75,7 +75,7 @@ class Toolbox:
             f"{TOOL}{READ}": self._read_result,
             f"{TOOL}{SEARCH}": self._search,
             STORED: self._call_stored,
-            f"{TOOL}{INTERPRETER}": interpret,
+            f"{TOOL}{INTERPRETER}": run_python,
             OPERATION: self._find_operation,
             f"{TOOL}{OPENAPI}": self._call_operation,
         }
@@ -101,7 +101,7 @@ class Toolbox:
         raw = await self._runner.run(pipeline, data, executor, stored)
         held = await self._results.keep(raw)
         value = msgspec.json.decode(raw)
-        shown: dict[str, Any] = {"result_ref": held.at, "result_preview": preview(value)}
+        shown: dict[str, Any] = {"result_ref": held.at, "result_preview": describe_result(value)}
         if len(raw) <= VALUE_BYTES_MAX and fits_inside(value, 1):
             shown["value"] = value
         return {**shown, "held": held}
@@ -134,7 +134,7 @@ class Toolbox:
         return await self._run(pipeline, call.arguments.get("input_ref"), task, executor)
 
 
-async def interpret(call: ToolInput, _: Task, executor: Executor) -> Any:
+async def run_python(call: ToolInput, _: Task, executor: Executor) -> Any:
     """Run Python in the sandbox."""
     code, data = str(call.arguments.get("code", "")), call.arguments.get("data")
     return await executor.in_thread(lambda: interpret_code(code, data))

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from weft.agents.toolbox.definitions import CALL, DELEGATE, EXECUTE, INTERPRETER, READ, STORED
-from weft.agents.tools.spec import ToolSpec, Touch, tool_name
+from weft.agents.tools.spec import ToolSpec, Touch, model_tool_name
 from weft.core.events import Effect
 from weft.errors import BadValue
 from weft.pipelines.pipeline import read_pipeline
@@ -66,9 +66,9 @@ _INTERPRETER = ToolSpec(
 
 
 def stored_tool(name: str) -> ToolSpec:
-    """Return what is known about a tool that is only in the store: it may fetch. Its step checks the arguments."""
+    """Return what is known about a tool that is only in the store: it may fetch data. Its step checks the arguments."""
     return ToolSpec(
-        name=tool_name(name),
+        name=model_tool_name(name),
         effect="idempotent",
         kind="builtin",
         target=STORED,
@@ -97,7 +97,9 @@ def checked_call(tool: ToolSpec, arguments: dict[str, Any], last: str) -> tuple[
         for step in pipeline.source
     ]
     touches = tuple(dict.fromkeys((*tool.touches, *_TOUCHES[pipeline.effect])))
-    return msgspec.structs.replace(tool, effect=pipeline.effect, touches=touches), {**found, "pipeline": steps}
+    # A tool that the program declares as irreversible stays irreversible.
+    effect = tool.effect if tool.effect == "irreversible" else pipeline.effect
+    return msgspec.structs.replace(tool, effect=effect, touches=touches), {**found, "pipeline": steps}
 
 
 def _resolved(value: Any, last: str) -> Any:

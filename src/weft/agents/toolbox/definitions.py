@@ -30,7 +30,7 @@ READ_BYTES: Final = 8_192
 READ_BYTES_MAX: Final = 65_536
 
 _STEPS_TEXT: Final = """A list of 1 to 20 steps; data flows from each to the next. Rows are an array of objects; a field is a key or a dotted path.
-{step: "http_request", url, method: GET or POST, params, headers}: fetch JSON or text; it replaces the data
+{step: "http_request", url, method: GET or POST, params, headers, auth_profile}: fetch JSON or text; it replaces the data
 {step: "table_sort", field, order: asc or desc}
 {step: "table_filter", condition: {field, op, value} or a list of them}: op is < > <= >= == !=
 {step: "table_select", fields: [...]}

@@ -7,14 +7,14 @@ from typing import Any
 
 import msgspec
 
-from weft.agents.toolbox.auth_profiles import AuthProfile, project_profile
 from weft.agents.toolbox.openapi import DOCUMENT_BYTES_MAX, ApiOperation, find_operation, make_request, read_document
 from weft.core.values import decode
 from weft.errors import BadValue
 from weft.ports.clock import Clock
+from weft.steps.http.auth_profiles import AuthProfile, project_auth_profile
 from weft.steps.http.call import task_headers
 from weft.steps.http.client import HttpClient
-from weft.steps.http.content import answered
+from weft.steps.http.content import answered_value
 from weft.steps.http.exchange import HttpRequest
 from weft.steps.http.outcome import check_status
 from weft.steps.http.urls import add_query
@@ -37,7 +37,7 @@ class OpenApiCalls:
         self,
         client: Callable[[], HttpClient],
         clock: Clock,
-        profile: Callable[[str], AuthProfile] = project_profile,
+        profile: Callable[[str], AuthProfile] = project_auth_profile,
     ) -> None:
         self._client = client
         self._clock = clock
@@ -84,7 +84,7 @@ class OpenApiCalls:
                 is_cut=True,
             )
         )
-        body = decode(encode_answer(answered(answer), answer.body, spare=SPARE_BYTES, levels=1))
+        body = decode(encode_answer(answered_value(answer), answer.body, spare=SPARE_BYTES, levels=1))
         shown = {name: value for name, value in answer.headers.items() if name not in HIDDEN}
         return {"status": answer.status, "headers": strike_value(shown), "body": strike_value(body)}
 

@@ -11,7 +11,7 @@ import msgspec
 from weft.agents.conversation import HeldBlob
 from weft.agents.toolbox.definitions import READ_BYTES
 from weft.errors import BadValue
-from weft.pipelines.rows import columns
+from weft.pipelines.rows import field_names
 from weft.steps.strangers import fits_inside
 
 VALUE_BYTES_MAX: Final = 4_096
@@ -62,16 +62,16 @@ class ToolResults:
         return await self._get(held.at.removeprefix("cas://sha256:"))
 
 
-def preview(value: Any) -> dict[str, Any]:
+def describe_result(value: Any) -> dict[str, Any]:
     """Describe a result: what it is, and how it begins."""
     if type(value) is list:
         rows = [row for row in value if type(row) is dict]
         about: dict[str, Any] = {"type": "dataset", "row_count": len(value)}
         if rows:
-            about["columns"] = columns(rows)[:_COLUMNS_MAX]
-        return {**about, "sample": [_short(item) for item in value[:SAMPLE_ROWS]]}
+            about["columns"] = field_names(rows)[:_COLUMNS_MAX]
+        return {**about, "sample": [_shorten_value(item) for item in value[:SAMPLE_ROWS]]}
     if type(value) is dict:
-        return {"type": "object", "columns": list(value)[:_COLUMNS_MAX], "sample": [_short(value)]}
+        return {"type": "object", "columns": list(value)[:_COLUMNS_MAX], "sample": [_shorten_value(value)]}
     if type(value) is str:
         return {"type": "text", "characters": len(value), "sample": [value[:_TEXT_CHARS]]}
     return {"type": "scalar", "sample": [value]}
@@ -95,7 +95,7 @@ def part_of(raw: bytes, offset: int, limit: int | None) -> dict[str, Any]:
     return {"text": part, "offset": offset, "characters": len(text), "more": offset + len(part) < len(text)}
 
 
-def _short(value: Any) -> Any:
+def _shorten_value(value: Any) -> Any:
     """Return a value, or the beginning of its JSON if it is long or nested too deeply to be shown in a preview."""
     raw = _encode(value)
     if len(raw) <= _TEXT_CHARS and fits_inside(value, _PREVIEW_LEVELS):

@@ -64,7 +64,7 @@ class PipelineShape(msgspec.Struct, frozen=True):
         return filled
 
 
-def shape_of(pipeline: Sequence[Mapping[str, Any]]) -> PipelineShape:
+def shape_of_pipeline(pipeline: Sequence[Mapping[str, Any]]) -> PipelineShape:
     """Return the shape of a pipeline that was checked."""
     holes: list[Hole] = []
 

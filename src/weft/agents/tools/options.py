@@ -9,6 +9,7 @@ import msgspec
 
 from weft.agents.tools.spec import ToolSpec, Touch, make_tool
 from weft.core.events import Effect
+from weft.errors import BadValue
 
 APPROVALS = ("irreversible", "always", "never")
 """When a call is approved by a person. Anything else is CEL over ``args``."""
@@ -82,5 +83,12 @@ def check_approval(approve: str) -> str:
     if approve not in APPROVALS:
         from weft.conditions.expressions import compile_expression  # noqa: PLC0415 - few tools have a condition
 
-        compile_expression(approve)
+        unknown = compile_expression(approve).names - {"args"}
+        if unknown:
+            words = ", ".join(APPROVALS)
+            raise BadValue(
+                f"approve={approve!r} reads {', '.join(sorted(unknown))}, which a condition does not have.",
+                hint=f'Write one of {words}, or a condition over args: "args.cents > 5000".',
+                code="value.bad_policy",
+            )
     return approve

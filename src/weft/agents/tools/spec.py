@@ -28,7 +28,7 @@ class ToolSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One tool. It is recorded with the run, so that a run keeps the tools that it began with."""
 
     name: str
-    """As the model sees it: see ``tool_name``."""
+    """As the model sees it: see ``model_tool_name``."""
     description: str = ""
     schema: dict[str, Any] = {}
     """The JSON schema of the arguments, without those that are bound."""
@@ -77,17 +77,17 @@ OfferTools = Callable[[Store, str], Awaitable[Sequence[ToolSpec]]]
 def make_tool(spec: ToolSpec) -> ToolSpec:
     """Return a tool with a name that models accept, a description of bounded length, and its digest."""
     named = msgspec.structs.replace(
-        spec, name=tool_name(spec.name), description=spec.description[:DESCRIPTION_CHARS_MAX]
+        spec, name=model_tool_name(spec.name), description=spec.description[:DESCRIPTION_CHARS_MAX]
     )
-    return msgspec.structs.replace(named, digest=digest_of(named))
+    return msgspec.structs.replace(named, digest=tool_digest(named))
 
 
-def tool_name(name: str) -> str:
+def model_tool_name(name: str) -> str:
     """Return a name that models accept: 1 to 64 letters, digits, ``_`` and ``-``. Other characters become ``_``."""
     return _OTHER_CHARACTERS.sub("_", name)[:NAME_CHARS_MAX] or "_"
 
 
-def digest_of(spec: ToolSpec) -> str:
+def tool_digest(spec: ToolSpec) -> str:
     """Return the digest of what a model knows of a tool: name, description, schema and effect."""
     known = [spec.name, spec.description, spec.schema, spec.effect]
     return values.digest(msgspec.json.encode(known, order="deterministic"))
@@ -105,7 +105,7 @@ def without_parameters(schema: Mapping[str, Any], names: Sequence[str]) -> dict[
     return {**schema, "properties": properties, "required": required}
 
 
-def check_names(tools: Sequence[ToolSpec], agent: str) -> None:
+def check_tool_names(tools: Sequence[ToolSpec], agent: str) -> None:
     """Raise NameTaken if two tools of an agent have the same name."""
     seen: dict[str, ToolSpec] = {}
     for tool in tools:

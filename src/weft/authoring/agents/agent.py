@@ -19,7 +19,7 @@ from weft.authoring.workflows import Workflow, WorkflowProgram, perform_workflow
 from weft.core import values
 from weft.core.budgets import currency_of
 from weft.core.secrets import KEY, Reference
-from weft.core.unstorable import to_json
+from weft.core.unstorable import to_encodable
 from weft.errors import BadValue, UsageError
 from weft.ports.models import BlobPart, Part, TextPart
 from weft.steps.codec import Codec
@@ -144,7 +144,7 @@ class Agent(Workflow[..., Reply[R]], Generic[R]):
                 raise BadValue(
                     f"{self.name}() has a prompt of its own.", hint=f"Call it with {takes}. Nothing was started."
                 )
-            prompt = fill(self.declaration.prompt, inputs)
+            prompt = fill_template(self.declaration.prompt, inputs)
         return encode_input(self.name, prompt, history, inputs)
 
     def tool_schema(self) -> dict[str, Any]:
@@ -184,17 +184,17 @@ def encode_input(
 
 def _plain(value: Any) -> Any:
     """Return a value of JSON. Texts and numbers of other classes become plain ones."""
-    return msgspec.to_builtins(value, enc_hook=to_json)
+    return msgspec.to_builtins(value, enc_hook=to_encodable)
 
 
-def with_allowed(raw: bytes, allowed: Sequence[str] | None) -> bytes:
+def with_allowed_tools(raw: bytes, allowed: Sequence[str] | None) -> bytes:
     """Return the input of a run that may call only these tools. None: all of the agent."""
     if allowed is None:
         return raw
     return values.encode({**values.decode(raw), "allowed_tools": list(allowed)})
 
 
-def tainted(raw: bytes) -> bytes:
+def mark_tainted(raw: bytes) -> bytes:
     """Return the input of a run that is asked by an agent that has taken in words of strangers."""
     return values.encode({**values.decode(raw), "is_tainted": True})
 
@@ -213,7 +213,7 @@ def parameters_of(prompt: str | None, bound: Sequence[Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for text in texts for name in _NAME.findall(text)))
 
 
-def fill(template: Any, inputs: Mapping[str, Any]) -> Any:
+def fill_template(template: Any, inputs: Mapping[str, Any]) -> Any:
     """Put inputs into a template. Values are data: nothing in them is evaluated.
 
     A text that is one name keeps the type of its value; inside a longer text, a value is its JSON, and a text itself.
@@ -221,9 +221,9 @@ def fill(template: Any, inputs: Mapping[str, Any]) -> Any:
     if isinstance(template, Mapping) and set(template) == {KEY}:
         return Reference(template[KEY])  # a secret that the program has bound
     if isinstance(template, Mapping):
-        return {key: fill(part, inputs) for key, part in template.items()}
+        return {key: fill_template(part, inputs) for key, part in template.items()}
     if isinstance(template, list | tuple):
-        return [fill(part, inputs) for part in template]
+        return [fill_template(part, inputs) for part in template]
     if not isinstance(template, str):
         return template
     whole = _NAME.fullmatch(template)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -15,7 +15,7 @@ from weft.authoring.results import Answer
 from weft.conditions.expressions import compile_expression
 from weft.conditions.failures import EvaluationFailed
 from weft.core import values
-from weft.core.unstorable import to_json
+from weft.core.unstorable import to_encodable
 
 APPROVE = "approve"
 TIMEOUT_MS = 24 * 3600 * 1000
@@ -23,11 +23,19 @@ TIMEOUT_MS = 24 * 3600 * 1000
 SAYS_CHARS_MAX = 4_000
 
 
+class ThroughCall(NamedTuple):
+    """A call of ``call_tool`` or ``delegate_to_agent`` with another call inside."""
+
+    name: str
+    arguments: dict[str, Any]
+
+
 class WantedCall(msgspec.Struct, frozen=True, kw_only=True):
     """A tool call that can be performed, if it may."""
 
     tool: ToolSpec
     arguments: dict[str, Any]
+    through: tuple[ThroughCall, ...] = ()
     says: str = ""
     """The model's own text beside the call. It is shown to people as quoted and untrusted."""
     is_tainted: bool = False
@@ -55,7 +63,7 @@ def needs_approval(spec: AgentSpec, call: WantedCall, verdict: PolicyVerdict) ->
     if when == "irreversible":
         return call.tool.effect == "irreversible"
     try:
-        arguments = msgspec.to_builtins(call.arguments, enc_hook=to_json)
+        arguments = msgspec.to_builtins(call.arguments, enc_hook=to_encodable)
         return bool(compile_expression(when).evaluate({"args": arguments}))
     except EvaluationFailed:
         return True

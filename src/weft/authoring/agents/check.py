@@ -15,7 +15,7 @@ from weft.errors import WeftError
 ALL: tuple[Touch, ...] = ("private", "untrusted", "outside")
 
 
-def agents_of(registered: Registrations) -> list[Agent[Any]]:
+def registered_agents(registered: Registrations) -> list[Agent[Any]]:
     """Return the agents that are registered."""
     found = (registered.newest(name) for name in registered.runnable_names())
     return [one for one in found if isinstance(one, Agent)]

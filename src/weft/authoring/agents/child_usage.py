@@ -56,7 +56,7 @@ async def _with_run(service: RunService, row: RunRow, usage: Usage) -> Usage:
             scheduled[stored.seq] = event
             tools += event.cover.amounts.tools if event.cover is not None else 0
         elif isinstance(event, e.TaskSucceeded) and _is_model(scheduled, event):
-            usage = with_answer(usage, _decode(await _opened(service, bytes(event.output))))
+            usage = with_answer(usage, _decode(await _load_value(service, bytes(event.output))))
     return msgspec.structs.replace(usage, tools=usage.tools + tools)
 
 
@@ -65,5 +65,5 @@ def _is_model(scheduled: Mapping[int, e.TaskScheduled], event: e.TaskSucceeded) 
     return task is not None and task.step == MODEL
 
 
-async def _opened(service: RunService, raw: bytes) -> bytes:
+async def _load_value(service: RunService, raw: bytes) -> bytes:
     return await service.values.blob(values.parse_ref(raw).digest) if values.is_ref(raw) else raw

@@ -12,7 +12,7 @@ import msgspec
 
 from weft.agents.conversation import EMPTY, Conversations, HeldBlob
 from weft.agents.models.estimate import messages_chars
-from weft.authoring.agents.conversations import StoredConversation, stored
+from weft.authoring.agents.conversations import StoredConversation, stored_conversation
 from weft.ports.models import ModelMessage, ResultPart, TextPart
 
 NEWEST_RESULTS_KEPT = 5
@@ -50,11 +50,14 @@ async def prune(
     messages = [*(await found.read(head)).messages, *add]
     holds: list[HeldBlob] = []
     places = [place for place, message in enumerate(messages) if message.role == "tool"]
+    chars = messages_chars(messages)
     for place in places[: max(0, len(places) - newest)]:
-        if messages_chars(messages) <= chars_max:
+        if chars <= chars_max:
             break
-        messages[place] = await _pruned(found, messages[place], holds)
-    shorter = stored(await found.append(EMPTY, messages))
+        before = messages[place]
+        messages[place] = await _pruned(found, before, holds)
+        chars += messages_chars([messages[place]]) - messages_chars([before])
+    shorter = stored_conversation(await found.append(EMPTY, messages))
     if shorter.chars <= chars_max:
         return Pruned(conversation=shorter, holds=holds)
     first, rest = split_head(messages)
@@ -62,7 +65,12 @@ async def prune(
     if not older:
         return Pruned(conversation=shorter, holds=holds)
     told = (_text_message("system", SUM_UP), _text_message("user", transcript([*first, *older], chars_max)))
-    return Pruned(conversation=shorter, holds=holds, to_sum_up=stored(await found.append(EMPTY, told)), kept=len(newer))
+    return Pruned(
+        conversation=shorter,
+        holds=holds,
+        to_sum_up=stored_conversation(await found.append(EMPTY, told)),
+        kept=len(newer),
+    )
 
 
 async def with_summary(found: Conversations, pruned: Pruned, summary: str) -> StoredConversation:
@@ -70,7 +78,7 @@ async def with_summary(found: Conversations, pruned: Pruned, summary: str) -> St
     first, rest = split_head((await found.read(pruned.conversation.head)).messages)
     cut = len(rest) - pruned.kept
     told = summary.strip() or transcript(rest[:cut], SUMMARY_CHARS)
-    return stored(await found.append(EMPTY, [*first, _text_message("user", SUMMARY + told), *rest[cut:]]))
+    return stored_conversation(await found.append(EMPTY, [*first, _text_message("user", SUMMARY + told), *rest[cut:]]))
 
 
 def split_head(messages: Sequence[ModelMessage]) -> tuple[list[ModelMessage], list[ModelMessage]]:

@@ -8,7 +8,7 @@ import msgspec
 
 from weft.agents.conversation import EMPTY, Conversation, Conversations, HeldBlob
 from weft.agents.models.estimate import messages_chars
-from weft.authoring.agents.operations import here
+from weft.authoring.agents.operations import loop_scope
 from weft.authoring.agents.reply import ToolCall
 from weft.ports.models import CallPart, ModelMessage, ResultPart
 from weft.runtime.service import RunService
@@ -30,7 +30,7 @@ class StoredConversation(msgspec.Struct, frozen=True, kw_only=True):
 
 def service_here() -> Callable[[], RunService]:
     """Return a function that returns the service of this run's host. A step calls it: replay may have no host."""
-    program = here().driver.program
+    program = loop_scope().driver.program
 
     def service() -> RunService:
         found = program.service()
@@ -46,7 +46,7 @@ def conversations_here() -> Callable[[], Conversations]:
     return lambda: Conversations(service().values.put, service().values.blob)
 
 
-def stored(conversation: Conversation) -> StoredConversation:
+def stored_conversation(conversation: Conversation) -> StoredConversation:
     """Return a conversation as a step reports it, so that the run holds its blobs."""
     assert conversation.held is not None
     return StoredConversation(
@@ -58,14 +58,16 @@ def stored(conversation: Conversation) -> StoredConversation:
     )
 
 
-async def take_over(found: Conversations, history: str, system: Sequence[ModelMessage]) -> StoredConversation:
+async def take_over_conversation(
+    found: Conversations, history: str, system: Sequence[ModelMessage]
+) -> StoredConversation:
     """Make one blob of another run's conversation, with this agent's own system text.
 
     Raises BadValue, NotFound, LimitExceeded.
     """
     before = await found.read(history)
     rest = [message for message in before.messages if message.role != "system"]
-    return stored(await found.append(EMPTY, [*system, *with_results(rest)], is_tainted=before.is_tainted))
+    return stored_conversation(await found.append(EMPTY, [*system, *with_results(rest)], is_tainted=before.is_tainted))
 
 
 def with_results(messages: Sequence[ModelMessage]) -> list[ModelMessage]:

@@ -8,10 +8,11 @@ from typing import Any, TypedDict
 import msgspec
 
 from weft.agents.budget import Budget, limits_of
+from weft.agents.models.aliases import check_request_options
 from weft.agents.spec import FINAL_OUTPUT, AgentSpec, OnExhausted, request_parts
 from weft.agents.toolbox.definitions import READ
 from weft.agents.tools.options import OfferedTool, check_approval
-from weft.agents.tools.spec import TOOLS_MAX, ToolSpec, check_names
+from weft.agents.tools.spec import TOOLS_MAX, ToolSpec, check_tool_names
 from weft.core import values
 from weft.core.budget_text import read_budget
 from weft.core.budgets import BudgetLimits
@@ -21,6 +22,17 @@ from weft.steps.codec import Codec
 
 TURNS_MAX = 1_000
 SYSTEM_BYTES_MAX = 64 * 1024
+_KINDS: Mapping[str, tuple[tuple[type, ...], str, str]] = {
+    "model": ((str,), "the name of a model", '"fast"'),
+    "system": ((str,), "a text", '"You help customers of a shop."'),
+    "prompt": ((str, type(None)), "a text", '"Rate ${company}."'),
+    "approve": ((str,), "a text", '"always"'),
+    "compact": ((int, float), "a number", "0.8"),
+    "result_bytes": ((int,), "a whole number", "16_384"),
+    "stream": ((str,), "the name of a stream", '"agent"'),
+    "options": ((Mapping,), "a mapping", '{"temperature": 0}'),
+}
+"""What the options of an agent must be: type hints are not checked at run time."""
 
 
 class AgentOptions(TypedDict, total=False):
@@ -72,8 +84,16 @@ class AgentDeclaration(msgspec.Struct, frozen=True, kw_only=True):
         """Return the arguments that tools are bound to, which may name parameters of the agent."""
         return [value for tool in self.tools if isinstance(tool, OfferedTool) for value in tool.bind.values()]
 
-    def spec(self, models: Sequence[str], tools: Sequence[ToolSpec], supports: Sequence[str]) -> AgentSpec:
+    def spec(
+        self,
+        models: Sequence[str],
+        tools: Sequence[ToolSpec],
+        supports: Sequence[str],
+        allowed: Sequence[str] | None = None,
+    ) -> AgentSpec:
         """Return what decides about a run that begins now. ``supports``: what the first model can do.
+
+        ``allowed``: the only tools that the run may call, listed or not. None for all.
 
         Raises NameTaken, LimitExceeded.
         """
@@ -84,6 +104,7 @@ class AgentDeclaration(msgspec.Struct, frozen=True, kw_only=True):
             models=tuple(models),
             system=self.system,
             tools=tuple(tools),
+            allowed_tools=tuple(allowed) if allowed is not None else None,
             output=output,
             turns=self.turns,
             approvers=tuple(self.approvers),
@@ -102,6 +123,10 @@ class AgentDeclaration(msgspec.Struct, frozen=True, kw_only=True):
 def check_declaration(declared: AgentDeclaration) -> AgentDeclaration:
     """Return the options of an agent. Raises BadValue, LimitExceeded if they cannot be."""
     name = check_name(declared.name)
+    for option, (kind, wanted, example) in _KINDS.items():
+        given = getattr(declared, option)
+        if not isinstance(given, kind) or isinstance(given, bool):
+            raise _bad(name, f"{option}={given!r}", f"is not {wanted}", f"Write {option}={example}.")
     for option, most in (("turns", TURNS_MAX), ("width", 64), ("repairs", 100), ("repeats", 1_000)):
         _check_number(name, option, getattr(declared, option), most)
     if not 0 < declared.compact <= 1:
@@ -112,12 +137,14 @@ def check_declaration(declared: AgentDeclaration) -> AgentDeclaration:
         raise _bad(name, f"on_exhausted={declared.on_exhausted!r}", "is not one of fail, ask, answer")
     if len(declared.system.encode()) > SYSTEM_BYTES_MAX:
         raise LimitExceeded(f"The system text of the agent {name} has more than {SYSTEM_BYTES_MAX:,} bytes.")
-    for option in ("approvers", "tools", "gives"):
-        if isinstance(getattr(declared, option), str):
-            raise _bad(name, f"{option}={getattr(declared, option)!r}", "is a text, and must be a list")
+    for option in ("approvers", "tools"):
+        given = getattr(declared, option)
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise _bad(name, f"{option}={given!r}", "is not a list", f"Write {option}=[{_shown(given)}].")
     check_approval(declared.approve)
     check_name(declared.stream)
     values.encode(dict(declared.options), what=f"the options of {name} have")
+    check_request_options(f"the agent {name}", declared.options)
     if not isinstance(declared.output, Mapping):
         Codec.of(declared.output)
     return declared
@@ -125,7 +152,7 @@ def check_declaration(declared: AgentDeclaration) -> AgentDeclaration:
 
 def check_tools(agent: str, tools: Sequence[ToolSpec]) -> None:
     """Raise NameTaken or LimitExceeded if an agent cannot offer these tools."""
-    check_names(tools, agent)
+    check_tool_names(tools, agent)
     if any(tool.name == FINAL_OUTPUT for tool in tools):
         raise NameTaken(f'A tool of the agent {agent} is called "{FINAL_OUTPUT}", which has a meaning of its own.')
     offered = sum(tool.name != READ for tool in tools)
@@ -158,8 +185,12 @@ def _check_number(agent: str, option: str, given: Any, most: int) -> None:
         raise _bad(agent, f"{option}={given!r}", f"is not a whole number from {least} to {most:,}")
 
 
-def _bad(agent: str, what: str, why: str) -> BadValue:
-    return BadValue(f"The agent {agent}: {what} {why}.", code="value.bad_policy")
+def _shown(given: Any) -> str:
+    return repr(given) if isinstance(given, str) else "…"
+
+
+def _bad(agent: str, what: str, why: str, hint: str = "") -> BadValue:
+    return BadValue(f"The agent {agent}: {what} {why}.", hint=hint, code="value.bad_policy")
 
 
 def declared_limits(declared: AgentDeclaration) -> BudgetLimits | None:

@@ -8,9 +8,8 @@ from typing import Any
 import msgspec
 
 from weft.agents.policy.defaults import default_for
-from weft.agents.policy.verdicts import Asked
 from weft.agents.spec import AgentRoute, AgentSpec, request_parts
-from weft.authoring.agents.agent import VERSION, WORKFLOW, Agent, encode_input, with_allowed
+from weft.authoring.agents.agent import VERSION, WORKFLOW, Agent, encode_input, with_allowed_tools
 from weft.authoring.agents.declaration import AgentDeclaration, check_declaration, declared_limits
 from weft.authoring.agents.offered import known_tools, only_allowed, sources_in, with_reading
 from weft.authoring.agents.workflow import AgentGroup
@@ -21,7 +20,7 @@ from weft.core.graph.model import AgentChoice, AgentWork, GraphModel, Node
 from weft.documents.fields import Fields
 from weft.errors import NotAllowed, UsageError, WeftError
 from weft.graphs.agents import read_agent
-from weft.runtime.policy import DENIED, denied, tenant_of
+from weft.runtime.policy import DENIED, asked_for, denied_error
 
 _PROMPT = "prompt"
 
@@ -33,19 +32,19 @@ def agent_call(group: AgentGroup, graph: GraphModel, order: AgentOrder) -> Agent
     assert isinstance(work, AgentWork), "the node runs an agent"
     if work.agent and work.choose is None:
         agent = _agent_named(group, work.agent)
-        given = with_allowed(agent.given(_arguments(agent, order.prompt)), work.allowed_tools)
+        given = with_allowed_tools(agent.given(_arguments(agent, order.prompt)), work.allowed_tools)
         return AgentCall(agent.name, agent.version, given, declared_limits(agent.declaration))
     declared = _agent_named(group, work.agent).declaration if work.agent else declaration_of(graph, node, order.config)
     spec = _spec(group, declared, sources=bool(work.agent), allowed=work.allowed_tools)
     if work.choose is not None:
-        spec = _with_choice(group, spec, _permitted(group, graph, order, _within(work.choose, order)))
-    prompt = order.prompt
+        spec = _with_choice(group, spec, _narrow_to_policy(group, graph, order, _narrow_to_rules(work.choose, order)))
+    prompt, inputs = order.prompt, {}
     if work.agent:
-        given = _agent_named(group, work.agent).given(_arguments(_agent_named(group, work.agent), order.prompt))
-        prompt = msgspec.json.decode(given)["prompt"]
-    return AgentCall(
-        WORKFLOW, VERSION, encode_input(spec.agent, _prompt_text(prompt), None, {}, spec), declared_limits(declared)
-    )
+        agent = _agent_named(group, work.agent)
+        given = msgspec.json.decode(agent.given(_arguments(agent, order.prompt)))
+        prompt, inputs = given["prompt"], given.get("inputs", {})
+    raw = encode_input(spec.agent, _prompt_text(prompt), None, inputs, spec)
+    return AgentCall(WORKFLOW, VERSION, raw, declared_limits(declared))
 
 
 def unknown_parts(graph: GraphModel, group: AgentGroup) -> list[Finding]:
@@ -139,39 +138,45 @@ def _spec(
         )
     model = aliases.get(declared.model)
     tools = with_reading(only_allowed(known_tools(declared.tools, group), allowed))
-    return declared.spec(aliases.chain(declared.model), tools, model.supports)
+    return declared.spec(aliases.chain(declared.model), tools, model.supports, allowed)
 
 
-def _within(choose: AgentChoice, order: AgentOrder) -> AgentChoice:
+def _narrow_to_rules(choose: AgentChoice, order: AgentOrder) -> AgentChoice:
     """Return the choice without the nodes that the rules of the run do not allow. Raises NotAllowed if none is left."""
     if order.transitions is None:
         return choose
-    left = [name for name in choose.of if name in order.transitions]
-    if not left:
+    left = _choice_among(choose, order.transitions)
+    if not left.of:
         raise NotAllowed(
             f"{order.node} may choose no node: the run_policies of the run allow none of {', '.join(choose.of)}.",
             code=DENIED,
         )
-    otherwise = [name for name in choose.otherwise if name in order.transitions]
-    return msgspec.structs.replace(choose, of=left, at_most=min(choose.at_most, len(left)), otherwise=otherwise)
+    return left
 
 
-def _permitted(group: AgentGroup, graph: GraphModel, order: AgentOrder, choose: AgentChoice) -> AgentChoice:
+def _narrow_to_policy(group: AgentGroup, graph: GraphModel, order: AgentOrder, choose: AgentChoice) -> AgentChoice:
     """Return the choice without the nodes that the policy denies. Raises NotAllowed if none is left."""
     policy = group.service.policy
     if policy.rules is None or not policy.rules.governs("route"):
         return choose
+    agent = f"{graph.name}.{order.node}"
     left: list[str] = []
-    for name in choose.of:
-        agent = f"{graph.name}.{order.node}"
-        tenant = tenant_of(order.run_id)
-        asked = Asked(action="route", name=name, agent=agent, workflow=graph.name, node=order.node, tenant=tenant)
+    for name in dict.fromkeys((*choose.of, *choose.otherwise)):
+        asked = asked_for(order.run_id, graph.name, order.attributes, action="route", name=name)
+        asked = msgspec.structs.replace(asked, agent=agent, node=order.node)
         verdict = policy.verdict(asked, default_for("route", agent=agent))
         if verdict.permission == "allow":
             left.append(name)
         elif name == choose.of[-1] and not left:
-            raise denied(asked, verdict)
-    return msgspec.structs.replace(choose, of=left, at_most=min(choose.at_most, len(left)))
+            raise denied_error(asked, verdict)
+    return _choice_among(choose, left)
+
+
+def _choice_among(choose: AgentChoice, names: Sequence[str]) -> AgentChoice:
+    """Return a choice among these nodes only."""
+    of = [name for name in choose.of if name in names]
+    otherwise = [name for name in choose.otherwise if name in names]
+    return msgspec.structs.replace(choose, of=of, at_most=min(choose.at_most, len(of)), otherwise=otherwise)
 
 
 def _with_choice(group: AgentGroup, spec: AgentSpec, choose: AgentChoice) -> AgentSpec:

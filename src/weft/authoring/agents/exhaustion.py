@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weft.agents.spec import AgentSpec
 from weft.authoring.agents.conversations import service_here
-from weft.authoring.agents.operations import QuestionOrder, ask_people, here
+from weft.authoring.agents.operations import QuestionOrder, ask_people, loop_scope
 from weft.authoring.context import Context
 from weft.core import commands as c
 from weft.core.ids import RunId
@@ -54,7 +54,7 @@ async def ask_for_budget(ctx: Context, spec: AgentSpec, short: BudgetExceeded) -
     """
     if short.per:
         return False
-    state = here().driver.machine.state
+    state = loop_scope().driver.machine.state
     own = state.budget
     is_own = own is not None and short.unit in own.limits
     amount = {"type": "integer", "minimum": 1, "default": max(short.wanted, 1), "title": f"More of {short.unit}"}
@@ -74,7 +74,7 @@ async def ask_for_budget(ctx: Context, spec: AgentSpec, short: BudgetExceeded) -
     if is_own and isinstance(answer.form, dict):
         service, run_id = service_here(), RunId(state.run_id)
         added, by = {short.unit: int(answer.form["amount"])}, ", ".join(answer.by)
-        key = f"{state.uid}/{here().prefix}budget"
+        key = f"{state.uid}/{loop_scope().prefix}budget"
 
         async def raise_budget() -> None:
             command = c.RaiseBudget(added=added, reason=answer.reason, by=by)

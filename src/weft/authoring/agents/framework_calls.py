@@ -17,18 +17,20 @@ from msgspec import Raw
 
 from weft.agents.models.prices import Prices
 from weft.authoring.agents.approval import TIMEOUT_MS
-from weft.authoring.agents.operations import QuestionOrder, ask_people, here
+from weft.authoring.agents.operations import QuestionOrder, ask_people, is_next_settled, loop_scope
 from weft.authoring.agents.permission import RunPolicy
 from weft.authoring.inline_steps import perform_inline
 from weft.authoring.policies import Duration, Retry, policy_of
 from weft.core import commands as c
 from weft.core import values
-from weft.core.budgets import MILLIONTHS, Amounts, Cover, currency_of
+from weft.core.budgets import MILLIONTHS, Amounts, Cover
 from weft.core.events import Effect, Policy
-from weft.errors import Critical, UsageError
+from weft.errors import Critical, NotAllowed, StepFailed, UsageError
 from weft.ports.models import ModelUsage
+from weft.runtime.policy import DENIED
 from weft.runtime.run.driver import current_scope
 from weft.steps.codec import Codec
+from weft.steps.failures import recorded_hint
 from weft.steps.task import STEP_TRACE, task
 
 DEFAULT_TIMEOUT = "2m"
@@ -68,6 +70,14 @@ class FrameworkCalls:
         for effect in self._effects.values():
             policy_of(effect=effect)
 
+    @staticmethod
+    def check_agent(agent: Any, *, is_agent: bool, is_durable: bool) -> None:
+        """Raise UsageError if this cannot be made durable: it is no agent of the framework, or is durable already."""
+        if not is_agent:
+            raise UsageError(f"durable() takes an agent, not a {type(agent).__name__}.")
+        if is_durable:
+            raise UsageError(f"The agent {agent.name} is durable already.", hint="Wrap it once, with all options.")
+
     def check_tools(self, known: set[str]) -> None:
         """Raise UsageError if an effect is given to a tool that the agent does not have."""
         for name in sorted(self._effects.keys() - known):
@@ -82,11 +92,16 @@ class FrameworkCalls:
         found = self._effects.get(tool) or (metadata or {}).get("effect") or "idempotent"
         return policy_of(effect=found).effect
 
-    async def ask_model(self, call: Callable[[], Awaitable[FrameworkAnswer]]) -> Any:
-        """Ask a model, or return its recorded answer. What it took is charged to the budgets of the run."""
+    async def ask_model(self, model: str, call: Callable[[], Awaitable[FrameworkAnswer]]) -> Any:
+        """Ask a model, or return its recorded answer. What it took is charged to the budgets of the run.
+
+        ``model`` is the provider's name of it, which rules of policies name.
+        """
         self._check_prices()
+        check = self._policy().call_check(model, self._prices.currency if self._prices is not None else "")
 
         async def body() -> Any:
+            check()
             try:
                 answer = await call()
             except Exception as error:
@@ -105,7 +120,13 @@ class FrameworkCalls:
                 )
             return answer.value
 
-        return await _perform("model", body, self._model_policy, Amounts(calls=1))
+        try:
+            return await self._perform("model", body, self._model_policy, Amounts(calls=1))
+        except StepFailed as failed:
+            if failed.failure.code != DENIED:
+                raise
+            hint = recorded_hint(failed.failure)
+            raise NotAllowed(failed.failure.message, hint=hint, code=DENIED) from failed
 
     async def refusal(self, tool: str, arguments: Any, effect: Effect) -> dict[str, Any] | None:
         """Return why a tool may not be called, to be told to the model; None if it may.
@@ -115,8 +136,8 @@ class FrameworkCalls:
         named = arguments if isinstance(arguments, dict) else {"input": arguments}
         raw = values.encode(named, what=f"{tool} got")
         given = values.decode(raw)
-        policy = RunPolicy(here().driver.program.service, self.agent, self._approvers)
-        verdict = await policy.verdict("tool", tool, given)
+        policy = self._policy()
+        verdict = await policy.tool_verdict(tool, given)
         if verdict.permission == "deny":
             return {"error": "not permitted", **({"rule": verdict.rule} if verdict.rule else {})}
         if verdict.permission != "ask" and effect != "irreversible":
@@ -128,28 +149,40 @@ class FrameworkCalls:
             "effect": effect,
             "digest": values.digest(raw),
         }
+        place = f"approve {place_of(tool)}"
+        is_new = not is_next_settled(place)
         answer = await ask_people(
             QuestionOrder(
-                place=f"approve {place_of(tool)}",
+                place=place,
                 title=f"{self.agent} wants to call {tool}",
                 about=about,
                 of=verdict.of or self._approvers,
                 timeout_ms=TIMEOUT_MS,
             )
         )
-        return None if answer.approved else {"error": "a person said no", "reason": answer.reason}
+        if answer.approved:
+            return None
+        if is_new:
+            policy.count_refusal(tool)
+        return {"error": "a person said no", "reason": answer.reason}
 
     async def call_tool(self, tool: str, effect: Effect, call: Callable[[], Awaitable[Any]]) -> Any:
         """Call a tool, or return its recorded result. An exception of the tool is not retried here."""
         policy = policy_of(retries=0, effect=effect)
-        return await _perform(f"tool {place_of(tool)}", call, policy, Amounts(tools=1, per_tool={tool: 1}))
+        return await self._perform(f"tool {place_of(tool)}", call, policy, Amounts(tools=1, per_tool={tool: 1}))
+
+    def _policy(self) -> RunPolicy:
+        """Return the policy for the agent. Conditions about what it has spent fail: nobody knows that."""
+        policy = RunPolicy(loop_scope().driver.program.service, self.agent)
+        policy.usage = None
+        return policy
 
     def _check_prices(self) -> None:
-        budget = here().driver.machine.state.budget
-        currency = currency_of(budget.limits) if budget is not None else ""
+        currency = loop_scope().driver.machine.state.currency
         if currency and (self._prices is None or self._prices.currency != currency):
             raise UsageError(
-                f"The budget of the run limits money in {currency}, and the model of {self.agent} has no prices in it.",
+                f"A budget of the run or of one above limits money in {currency}, "
+                f"and the model of {self.agent} has no prices in it.",
                 hint=f'Pass them: durable(…, prices=weft.Prices("0.25", "2.00", currency="{currency}")).',
                 code="budget.no_price",
             )
@@ -162,6 +195,31 @@ class FrameworkCalls:
             money = Decimal(prices.cost(usage)) / MILLIONTHS
             task().spend(tokens=tokens, money=money, currency=prices.currency)
 
+    async def _perform(self, name: str, call: Callable[[], Awaitable[Any]], policy: Policy, cost: Amounts) -> Any:
+        scope = loop_scope()
+        variables = contextvars.copy_context()
+        policy = msgspec.structs.replace(policy, agent=self.agent)
+
+        async def body() -> Any:
+            _take_over(variables)
+            return await call()
+
+        def ask(n: int) -> c.ScheduleTask:
+            return c.ScheduleTask(
+                scope.prefix,
+                name,
+                n,
+                name,
+                Raw(b"{}"),
+                "",
+                policy,
+                inline=True,
+                passed=scope.driver.passed(scope, policy),
+                cover=Cover(amounts=cost),
+            )
+
+        return await perform_inline(scope, name, body, _ANY, ask)
+
 
 def is_in_workflow() -> bool:
     """Return whether the caller is the code of a workflow. Elsewhere an agent runs as its framework runs it."""
@@ -171,31 +229,6 @@ def is_in_workflow() -> bool:
 def place_of(tool: str) -> str:
     """Return the name of a tool as a part of a place."""
     return _NO_NAME.sub("_", tool)[:64] or "_"
-
-
-async def _perform(name: str, call: Callable[[], Awaitable[Any]], policy: Policy, cost: Amounts) -> Any:
-    scope = here()
-    variables = contextvars.copy_context()
-
-    async def body() -> Any:
-        _take_over(variables)
-        return await call()
-
-    def ask(n: int) -> c.ScheduleTask:
-        return c.ScheduleTask(
-            scope.prefix,
-            name,
-            n,
-            name,
-            Raw(b"{}"),
-            "",
-            policy,
-            inline=True,
-            passed=scope.driver.passed(scope, policy),
-            cover=Cover(amounts=cost),
-        )
-
-    return await perform_inline(scope, name, body, _ANY, ask)
 
 
 def _take_over(variables: contextvars.Context) -> None:

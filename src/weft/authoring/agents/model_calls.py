@@ -10,7 +10,7 @@ from weft.agents.models.aliases import ModelAliases
 from weft.agents.models.failures import CONTEXT, REJECTED, UNAVAILABLE, ModelFailed
 from weft.agents.models.step import AskModel, ModelAnswer
 from weft.authoring.agents.covers import model_cover
-from weft.authoring.agents.operations import TaskOrder, here, perform_task
+from weft.authoring.agents.operations import TaskOrder, loop_scope, perform_task
 from weft.authoring.agents.permission import RunPolicy
 from weft.core.budgets import Cover
 from weft.errors import StepFailed
@@ -64,7 +64,7 @@ class ModelAsker:
         order = TaskOrder(place=place, step=MODEL, given=_encode(call), policy=policy, cover=cover)
         if number == 1:
             return _decode((await perform_task(order)).raw)
-        outer = CURRENT.set(here().inside(place, 1))
+        outer = CURRENT.set(loop_scope().inside(place, 1))
         try:
             return _decode((await perform_task(msgspec.structs.replace(order, place=str(number)))).raw)
         finally:

@@ -123,7 +123,7 @@ def _of_registered(of: Any) -> ToolSpec:
         return ToolSpec(
             name=of.name,
             description=first_paragraph(of.__doc__),
-            schema=_visible(of.signature.schema()),
+            schema=_without_secrets(of.signature.schema()),
             effect=of.policy.effect,
             kind="step",
             target=of.body.name,
@@ -131,7 +131,7 @@ def _of_registered(of: Any) -> ToolSpec:
     if isinstance(of, Agent):
         return ToolSpec(name=of.name, description=of.description, schema=of.tool_schema(), kind="agent", target=of.name)
     if isinstance(of, Workflow):
-        schema = _visible(of.signature.schema())
+        schema = _without_secrets(of.signature.schema())
         description = first_paragraph(of.__doc__)
         return ToolSpec(name=of.name, description=description, schema=schema, kind="workflow", target=of.name)
     if isinstance(of, Runnable):
@@ -145,7 +145,12 @@ def _of_registered(of: Any) -> ToolSpec:
     )
 
 
-def _visible(schema: dict[str, Any]) -> dict[str, Any]:
+def schema_now(of: Any, bound: Sequence[str]) -> dict[str, Any]:
+    """Return the JSON schema that a model would see of a step or workflow as it is registered now."""
+    return without_parameters(_of_registered(of).schema, bound)
+
+
+def _without_secrets(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema without the parameters that are secrets: no model sees or gives them."""
     defs = schema.get("$defs", {})
     secret = [name for name, part in schema.get("properties", {}).items() if _is_secret(part, defs)]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Raw
 
+from weft.agents.models.chunks import turn_of
 from weft.authoring.inline_steps import perform_inline
 from weft.authoring.policies import policy_of
 from weft.authoring.results import Answer
@@ -16,12 +16,13 @@ from weft.authoring.workflows import child_failed, start_child
 from weft.core import commands as c
 from weft.core import values
 from weft.core.budgets import Cover
-from weft.core.code.locations import check_name, key_of
+from weft.core.code.locations import check_name, location_key
 from weft.core.code.state import Entry
+from weft.core.durations import time_of
 from weft.core.events import Policy, UndoPlan
 from weft.runtime.run.driver import CodeScope, current_scope
 from weft.steps.codec import Codec
-from weft.steps.failures import rebuild
+from weft.steps.failures import rebuild_error
 from weft.steps.task import chunk_of
 
 
@@ -73,7 +74,7 @@ _NOTHING: Codec[None] = Codec.of(type(None))
 _read_decision = msgspec.json.Decoder(_RecordedDecision).decode
 
 
-def here() -> CodeScope:
+def loop_scope() -> CodeScope:
     """Return the current place in the loop."""
     scope = current_scope()
     assert scope is not None, "an agent runs as a workflow"
@@ -82,13 +83,23 @@ def here() -> CodeScope:
 
 def is_recorded(name: str) -> bool:
     """Return whether the next use of a name at this place is recorded already."""
-    scope = here()
-    return scope.driver.machine.lookup(key_of(scope.prefix, name, scope.counts.get(name, 0) + 1)) is not None
+    return _next_entry(name) is not None
+
+
+def is_next_settled(name: str) -> bool:
+    """Return whether the next use of a name at this place is recorded already, with its outcome."""
+    entry = _next_entry(name)
+    return entry is not None and entry.status != "open"
+
+
+def _next_entry(name: str) -> Entry | None:
+    scope = loop_scope()
+    return scope.driver.machine.lookup(location_key(scope.prefix, name, scope.counts.get(name, 0) + 1))
 
 
 async def perform_task(order: TaskOrder) -> StoredResult:
     """Perform a task, or return its recorded result. Raises the failure of the task."""
-    scope = here()
+    scope = loop_scope()
     driver = scope.driver
     digest = values.digest(order.given)
     n, entry = driver.find(scope, check_name(order.place), "step", digest, order.given)
@@ -114,13 +125,13 @@ async def _result_of(scope: CodeScope, entry: Entry) -> StoredResult:
     driver = scope.driver
     await driver.outcome(entry)
     if entry.failure is not None:
-        raise rebuild(entry.failure, run_id=driver.machine.state.run_id)
+        raise rebuild_error(entry.failure, run_id=driver.machine.state.run_id)
     return await _stored(scope, entry.output)
 
 
 async def cover_call(cover: Cover) -> None:
     """Reserve and spend what a call costs that is no task of its own. Raises BudgetExceeded: it must not be made."""
-    scope = here()
+    scope = loop_scope()
 
     async def nothing() -> None:
         pass
@@ -136,7 +147,7 @@ async def cover_call(cover: Cover) -> None:
 
 async def child_output(invocation: Invocation) -> StoredResult:
     """Run a child run at this place, and return its result as JSON. Raises RunFailed, RunCancelled, LimitExceeded."""
-    scope = here()
+    scope = loop_scope()
     entry = start_child(scope, invocation)
     await scope.driver.outcome(entry)
     if entry.failure is not None:
@@ -152,7 +163,7 @@ async def _stored(scope: CodeScope, output: Raw) -> StoredResult:
 
 async def recorded_value(name: str, of: Literal["spec", "policy", "result"], raw: bytes | None) -> StoredResult:
     """Return the value recorded at this place, or record this one. ``spec`` and ``result`` are kept as blobs."""
-    scope = here()
+    scope = loop_scope()
     driver = scope.driver
     n, entry = driver.find(scope, check_name(name), of)
     await driver.at_once(new=entry is None)
@@ -165,18 +176,19 @@ async def recorded_value(name: str, of: Literal["spec", "policy", "result"], raw
 
 async def emit_chunk(stream: str, chunk: dict[str, Any]) -> None:
     """Write to an output stream of the run at the root of the tree."""
-    scope = here()
+    scope = loop_scope()
     name = f"!{stream}"
-    about = {"run": scope.driver.machine.state.run_id, "place": scope.prefix.rstrip("/")}
+    place = scope.prefix.rstrip("/")
+    about = {"run": scope.driver.machine.state.run_id, "place": place, "turn": turn_of(place)}
     raw = chunk_of(stream, {**about, **chunk})
     n, _ = scope.driver.find(scope, name, "emit")
     await scope.driver.at_once(new=False)
-    scope.driver.outside.emit(stream, raw, key_of(scope.prefix, name, n), at_root=True)
+    scope.driver.outside.emit(stream, raw, location_key(scope.prefix, name, n), at_root=True)
 
 
 async def ask_people(order: QuestionOrder) -> Answer[Any]:
     """Ask people, and wait for their decision. ``form`` of the answer is decoded JSON."""
-    scope = here()
+    scope = loop_scope()
     driver = scope.driver
     n, entry = driver.find(scope, check_name(order.place), "ask")
     if entry is None:
@@ -198,10 +210,10 @@ async def ask_people(order: QuestionOrder) -> Answer[Any]:
         )
     await driver.outcome(entry)
     if entry.failure is not None:
-        raise rebuild(entry.failure, run_id=driver.machine.state.run_id)
+        raise rebuild_error(entry.failure, run_id=driver.machine.state.run_id)
     decided = _read_decision(await driver.value(entry.output))
     form = None
     if decided.approved and bytes(decided.form) != b"null":
         form = values.decode(await driver.value(decided.form))
-    at = datetime.fromtimestamp(decided.at / 1000, UTC)
+    at = time_of(decided.at)
     return Answer(decided.approved, decided.by, decided.reason, form, at)

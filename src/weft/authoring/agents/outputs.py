@@ -15,7 +15,10 @@ from weft.runtime.schema_check import schema_findings
 from weft.steps.codec import Codec
 from weft.steps.misfits import Misfit
 
-_FENCE = re.compile(r"```[a-zA-Z0-9_-]*\s*\n(.*?)\n?```", re.DOTALL)
+_FENCE = re.compile(r"```[a-zA-Z0-9_-]*[^\S\n]*\n(.*?)```", re.DOTALL)
+"""It is matched in linear time: models have answered with a fence and line breaks for ever."""
+PROBLEM_CHARS_MAX = 2_000
+"""How much a model is told about an answer that does not fit: validators may quote all of it."""
 _EMPTY = "Your answer was empty. Answer, or call a tool."
 _CUT = "Your answer was cut off, because it was too long. Answer shorter."
 
@@ -53,7 +56,7 @@ def read_output(spec: AgentSpec, answer: ModelAnswer, codec: Codec[Any] | None) 
     return Output(problem=problem) if problem else Output(value)
 
 
-def read_choice(answer: ModelAnswer) -> dict[str, Any] | None:
+def unfit_object(answer: ModelAnswer) -> dict[str, Any] | None:
     """Return the object in an answer that does not fit, as far as it is one."""
     final = next((call for call in answer.calls if call.name == FINAL_OUTPUT), None)
     raw = cut_json(final.arguments if final is not None else answer.text)
@@ -101,10 +104,10 @@ def _misfit(schema: dict[str, Any], raw: bytes, codec: Codec[Any] | None) -> str
     findings = schema_findings(schema, raw)
     if findings:
         listed = "; ".join(f"{found['path'] or '/'}: {found['message']}" for found in findings[:10])
-        return f"Your answer does not fit the schema. {listed}"
+        return f"Your answer does not fit the schema. {listed}"[:PROBLEM_CHARS_MAX]
     if codec is not None:
         try:
             codec.read(raw)
         except Misfit as misfit:
-            return misfit.sentence("Your answer has")
+            return misfit.sentence("Your answer has")[:PROBLEM_CHARS_MAX]
     return ""

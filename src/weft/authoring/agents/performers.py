@@ -11,9 +11,11 @@ import msgspec
 from weft.agents.conversation import HeldBlob
 from weft.agents.toolbox.definitions import OPERATION
 from weft.agents.toolbox.openapi import ApiOperation
-from weft.authoring.agents.agent import tainted
+from weft.agents.tools.spec import ToolSpec
+from weft.authoring.agents.agent import mark_tainted
 from weft.authoring.agents.approval import WantedCall
 from weft.authoring.agents.covers import tool_cover
+from weft.authoring.agents.offered import schema_now
 from weft.authoring.agents.operations import StoredResult, TaskOrder, child_output, perform_task
 from weft.authoring.policies import policy_of
 from weft.authoring.runnable import Invocation, Runnable
@@ -72,6 +74,15 @@ class ToolPerformer:
             return {"type": type(error).__name__, "message": failure_of(error).message}
         return ""
 
+    def schema_of(self, tool: ToolSpec) -> dict[str, Any]:
+        """Return the schema of a tool as it is now. It may be another than when the run began."""
+        found: Any = None
+        if tool.kind in ("step", "pipeline"):
+            found = self._group.find_step(tool.target)
+        elif tool.kind in ("workflow", "agent"):
+            found = self._group.newest(tool.target)
+        return schema_now(found, list(tool.bind)) if found is not None else tool.schema
+
     async def perform(self, wanted: WantedCall) -> StoredResult:
         """Perform a call, or return its recorded result. Raises its failure."""
         tool = wanted.tool
@@ -98,7 +109,9 @@ class ToolPerformer:
             given = runnable.given(wanted.arguments)
             if tool.kind == "workflow":
                 return await child_output(Invocation(runnable, given))
-            return _answer_of(await child_output(Invocation(runnable, tainted(given) if wanted.is_tainted else given)))
+            return _answer_of(
+                await child_output(Invocation(runnable, mark_tainted(given) if wanted.is_tainted else given))
+            )
         about = {} if tool.kind == "mcp" else {"agent": self._agent, "spec": self._spec}
         call = values.encode({**about, **tool.given, "arguments": wanted.arguments})
         step_name = MCP if tool.kind == "mcp" else tool.target

@@ -6,7 +6,7 @@ task or child run. So what siblings were answered is never asked again.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -16,20 +16,29 @@ from weft.agents.spec import AgentSpec
 from weft.agents.toolbox.calls import InnerCall, checked_call, inner_call, unoffered_tool
 from weft.agents.toolbox.definitions import INTERPRETER, OPENAPI, PATCH
 from weft.agents.tools.spec import ToolSpec
-from weft.authoring.agents.agent import fill
-from weft.authoring.agents.approval import WantedCall, ask_approval, needs_approval
+from weft.authoring.agents.agent import fill_template
+from weft.authoring.agents.approval import ThroughCall, WantedCall, needs_approval
 from weft.authoring.agents.covers import tool_cover
 from weft.authoring.agents.exhaustion import ask_for_budget
-from weft.authoring.agents.operations import QuestionOrder, ask_people, cover_call, emit_chunk, here, is_recorded
+from weft.authoring.agents.offered import only_allowed
+from weft.authoring.agents.operations import (
+    QuestionOrder,
+    ask_people,
+    cover_call,
+    emit_chunk,
+    is_recorded,
+    loop_scope,
+)
 from weft.authoring.agents.patch_tool import patch_workflow
 from weft.authoring.agents.performers import ToolPerformer
 from weft.authoring.agents.permission import POLICY, RunPolicy
 from weft.authoring.agents.server_questions import answer_server
-from weft.authoring.agents.tool_results import CallOutcome, failed, result_of, told
+from weft.authoring.agents.tool_results import CallOutcome, error_outcome, failed, result_for_model
 from weft.authoring.context import Context
 from weft.authoring.results import Answer
 from weft.core import values
-from weft.core.run.children import AGENTS_MAX, agent_too_deep, agents_of
+from weft.core.run.children import AGENTS_MAX, agent_depth_of, agent_too_deep
+from weft.core.run.repeats import is_in_doubt
 from weft.errors import (
     BadValue,
     BudgetExceeded,
@@ -54,8 +63,15 @@ CALLS_MAX = 32
 _TOLD = (StepFailed, RunFailed, RunCancelled, TimedOut, NotAllowed, BadValue)
 """What a tool may raise that the model can react to."""
 
-FoundCall = tuple[ToolSpec, dict[str, Any]]
-"""The tool that a call means, and its arguments."""
+
+class FoundCall(NamedTuple):
+    """The tool that a call means, and its arguments."""
+
+    tool: ToolSpec
+    arguments: dict[str, Any]
+    through: tuple[ThroughCall, ...] = ()
+    """The calls of ``call_tool`` and ``delegate_to_agent`` around it. The policy is asked about them, too."""
+
 
 _encode = msgspec.json.Encoder().encode
 
@@ -78,13 +94,15 @@ class ToolCalls:
         ``used``: how often the run has called this tool before. ``last``: the reference to its newest result.
         """
         try:
-            tool, arguments = checked_call(*found, last)
+            tool, arguments = checked_call(found.tool, found.arguments, last)
         except WeftError as error:
-            return told(f"{error.message} {error.hint}".strip(), is_misfit=True)
+            return error_outcome(f"{error.message} {error.hint}".strip(), is_misfit=True)
         if tool.per_run is not None and used >= tool.per_run:
-            return told(f"{tool.name} may be called {tool.per_run} times in a run, and was.")
-        bound = {name: fill(value, self._inputs) for name, value in tool.bind.items()}
-        wanted = WantedCall(tool=tool, arguments={**arguments, **bound}, says=says, is_tainted=is_tainted)
+            return error_outcome(f"{tool.name} may be called {tool.per_run} times in a run, and was.")
+        bound = {name: fill_template(value, self._inputs) for name, value in tool.bind.items()}
+        wanted = WantedCall(
+            tool=tool, arguments={**arguments, **bound}, through=found.through, says=says, is_tainted=is_tainted
+        )
         if tool.kind == "builtin" and tool.target == f"{TOOL}{PATCH}":
             return await self._patch(wanted)
         judged = await self._judge(wanted)
@@ -96,12 +114,12 @@ class ToolCalls:
         if not is_recorded(POLICY):
             problem = self._performer.misfit(wanted)
             if problem:
-                return told(problem, is_misfit=True)
-            if tool.kind == "agent" and agents_of(here().driver.machine.state) >= AGENTS_MAX:
+                return error_outcome(problem, is_misfit=True)
+            if tool.kind == "agent" and agent_depth_of(loop_scope().driver.machine.state) >= AGENTS_MAX:
                 return _not_started(tool, agent_too_deep(tool.target))
-        verdict = await self.policy.verdict("tool", tool.name, wanted.arguments)
+        verdict = await self.policy.tool_verdict(tool.name, wanted.arguments, wanted.through)
         if verdict.permission == "deny":
-            return told("not permitted", rule=verdict.rule) if verdict.rule else told("not permitted")
+            return error_outcome("not permitted", rule=verdict.rule) if verdict.rule else error_outcome("not permitted")
         if tool.kind == "builtin" and tool.target == f"{TOOL}{OPENAPI}":
             try:
                 wanted = await self._performer.with_operation(wanted)
@@ -114,49 +132,56 @@ class ToolCalls:
         tool = self._spec.tool(call.name)
         if tool is None:
             names = ", ".join(sorted(one.name for one in self._spec.tools)) or "none"
-            return told(f'There is no tool "{call.name[:100]}". The tools are: {names}.', is_misfit=True)
+            return error_outcome(f'There is no tool "{call.name[:100]}". The tools are: {names}.', is_misfit=True)
         if len(call.arguments.encode()) > ARGUMENTS_BYTES_MAX:
-            return told(f"The arguments have more than {ARGUMENTS_BYTES_MAX:,} bytes.", is_misfit=True)
+            return error_outcome(f"The arguments have more than {ARGUMENTS_BYTES_MAX:,} bytes.", is_misfit=True)
         try:
             arguments = values.decode(call.arguments.encode()) if call.arguments.strip() else {}
             values.encode(arguments, what="The arguments have")
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            return told(f"The arguments are not JSON: {error}", is_misfit=True)
+            return error_outcome(f"The arguments are not JSON: {error}", is_misfit=True)
         except WeftError as error:
-            return told(error.message, is_misfit=True)
+            return error_outcome(error.message, is_misfit=True)
         if not isinstance(arguments, dict):
-            return told("The arguments must be a JSON object.", is_misfit=True)
+            return error_outcome("The arguments must be a JSON object.", is_misfit=True)
         shown = {name: value for name, value in arguments.items() if name not in tool.bind}
         findings = schema_findings(tool.schema, _encode(shown)) if tool.schema else []
+        if findings:  # the program may have another tool by now than when the run began
+            findings = schema_findings(self._performer.schema_of(tool), _encode(shown))
         if findings:
-            return told("The arguments do not fit the schema.", is_misfit=True, findings=findings[:10])
+            return error_outcome("The arguments do not fit the schema.", is_misfit=True, findings=findings[:10])
         inner = inner_call(tool, shown)
         if inner is None:
-            return tool, shown
-        return self._find_inner(call, inner)
+            return FoundCall(tool, shown)
+        found = self._find_inner(call, inner)
+        if isinstance(found, CallOutcome):
+            return found
+        return found._replace(through=(ThroughCall(tool.name, shown), *found.through))
 
     def _find_inner(self, call: AskedCall, inner: InnerCall) -> FoundCall | CallOutcome:
         """Find the tool of an inner call."""
         offered = self._spec.tool(inner.name)
         target = unoffered_tool(inner, offered)
         if target is not None:
+            if not only_allowed([target], self._spec.allowed_tools):
+                return error_outcome("not permitted: this agent may not call it here", is_misfit=True)
             findings = schema_findings(target.schema, _encode(inner.arguments)) if target.schema else []
             if findings:
-                return told("The arguments do not fit the schema.", is_misfit=True, findings=findings[:10])
-            return target, inner.arguments
+                return error_outcome("The arguments do not fit the schema.", is_misfit=True, findings=findings[:10])
+            return FoundCall(target, inner.arguments)
         if inner.is_delegated and (offered is None or offered.kind not in ("agent", "workflow")):
             names = [tool.name for tool in self._spec.tools if tool.kind in ("agent", "workflow")]
-            return told("unknown_agent", is_misfit=True, agents=[*sorted(names), INTERPRETER])
+            return error_outcome("unknown_agent", is_misfit=True, agents=[*sorted(names), INTERPRETER])
         if inner.name == call.name:
-            return told(f"{call.name} cannot call itself.", is_misfit=True)
+            return error_outcome(f"{call.name} cannot call itself.", is_misfit=True)
         return self.find(AskedCall(id=call.id, name=inner.name, arguments=_encode(inner.arguments).decode()))
 
     async def _permitted(self, wanted: WantedCall, verdict: PolicyVerdict) -> CallOutcome:
         note: dict[str, Any] = {}
         while needs_approval(self._spec, wanted, verdict):
-            answer = await ask_approval(self._spec, wanted, verdict)
+            answer = await self.policy.approval(self._spec, wanted, verdict)
             if not answer.approved:
-                return told("a person said no", reason=answer.reason)
+                return error_outcome("a person said no", reason=answer.reason)
             changed = _changed_arguments(wanted, answer)
             if changed == wanted.arguments:
                 break
@@ -176,7 +201,7 @@ class ToolCalls:
         try:
             tool, arguments = checked_call(wanted.tool, changed, "")
         except WeftError as error:
-            return told(f"The change of the arguments is not valid: {error.message}")
+            return error_outcome(f"The change of the arguments is not valid: {error.message}")
         judged = await self._judge(msgspec.structs.replace(wanted, tool=tool, arguments=arguments))
         return msgspec.structs.replace(judged, is_misfit=False) if isinstance(judged, CallOutcome) else judged
 
@@ -185,7 +210,7 @@ class ToolCalls:
             return await patch_workflow(self._ctx, self._spec, wanted, self.policy)
         except BudgetExceeded as short:
             refused = await self._not_covered(wanted.tool, short)
-            return refused or told("The budget was too small, and is larger now. Call it again.")
+            return refused or error_outcome("The budget was too small, and is larger now. Call it again.")
 
     async def _perform(self, wanted: WantedCall, note: dict[str, Any]) -> CallOutcome:
         """Perform a permitted call, again if people give the budget for it."""
@@ -211,16 +236,20 @@ class ToolCalls:
         except OutcomeUnknown:
             if tool.on_unknown == "fail":
                 raise
-            return told("may have happened; do not repeat")
+            return error_outcome("may have happened; do not repeat")
+        except RunFailed as error:
+            if not is_in_doubt(error.failure):
+                return _failed_call(tool, error)
+            if tool.on_unknown == "fail":
+                raise _unknown_outcome_below(tool, error) from error
+            return msgspec.structs.replace(error_outcome("may have happened; do not repeat"), is_child=True)
         except BudgetExceeded:
             raise
         except LimitExceeded as error:
             return _not_started(tool, error)
         except _TOLD as error:
-            if tool.on_error == "fail":
-                raise
             return _failed_call(tool, error)
-        outcome = await result_of(result, self._spec.result_bytes, note)
+        outcome = await result_for_model(result, self._spec.result_bytes, note)
         is_untrusted = "untrusted" in tool.touches
         return msgspec.structs.replace(outcome, is_untrusted=is_untrusted, is_child=tool.kind in CHILDREN)
 
@@ -230,7 +259,7 @@ class ToolCalls:
             raise short
         if self._spec.on_exhausted == "ask" and await ask_for_budget(self._ctx, self._spec, short):
             return None
-        return told(f"{tool.name} was not called: {short.message}")
+        return error_outcome(f"{tool.name} was not called: {short.message}")
 
     async def _ask_person(self, wanted: WantedCall) -> CallOutcome:
         choices = wanted.arguments.get("choices") or []
@@ -248,7 +277,7 @@ class ToolCalls:
             )
         )
         if not answer.approved:
-            return told("nobody answered" if not answer.by else "a person said no", reason=answer.reason)
+            return error_outcome("nobody answered" if not answer.by else "a person said no", reason=answer.reason)
         said = answer.form.get("answer") if isinstance(answer.form, dict) else None
         told_as = {"answer": said, "by": answer.by, **({"comment": answer.reason} if answer.reason else {})}
         return CallOutcome(_encode(told_as).decode(), is_performed=True)
@@ -268,7 +297,21 @@ def _not_started(tool: ToolSpec, error: LimitExceeded) -> CallOutcome:
     return msgspec.structs.replace(failed(failure_of(error)), is_performed=False)
 
 
+def _unknown_outcome_below(tool: ToolSpec, error: RunFailed) -> OutcomeUnknown:
+    """Return the error for a child run that failed with a step in it that must not be performed twice."""
+    return OutcomeUnknown(
+        f"{tool.name} failed, and something in it may have been performed: {error.message.rstrip('. ')}.",
+        failure=error.failure,
+        hint="Find out whether it was performed, and continue by hand.",
+    )
+
+
 def _failed_call(tool: ToolSpec, error: Exception) -> CallOutcome:
-    """Tell the model how a call failed. The words of the error come from where the result would."""
+    """Tell the model how a call failed, or raise the error if the program says so.
+
+    The words of the error come from where the result would.
+    """
+    if tool.on_error == "fail":
+        raise error
     outcome = failed(recorded(error) or failure_of(error))
     return msgspec.structs.replace(outcome, is_untrusted="untrusted" in tool.touches, is_child=tool.kind in CHILDREN)

@@ -32,23 +32,23 @@ class CallOutcome(msgspec.Struct, frozen=True):
     """A child run was started for it."""
 
 
-def told(error: Any, *, is_misfit: bool = False, **more: Any) -> CallOutcome:
+def error_outcome(error: Any, *, is_misfit: bool = False, **more: Any) -> CallOutcome:
     """Tell the model why there is no result."""
     return CallOutcome(_encode({"error": error, **more}).decode(), is_misfit)
 
 
 def failed(failure: Failure) -> CallOutcome:
     """Tell the model how a tool failed."""
-    return CallOutcome(_encode({"error": brief(failure)}).decode(), is_performed=True)
+    return CallOutcome(_encode({"error": failure_for_model(failure)}).decode(), is_performed=True)
 
 
-def brief(failure: Failure) -> dict[str, str]:
+def failure_for_model(failure: Failure) -> dict[str, str]:
     """Return a failure as a model sees it: without tracebacks, and of bounded length."""
     shown = {"type": failure.type, "message": failure.message[:MESSAGE_CHARS_MAX]}
     return {**shown, "code": failure.code} if failure.code else shown
 
 
-async def result_of(result: StoredResult, bytes_max: int, note: dict[str, Any] | None = None) -> CallOutcome:
+async def result_for_model(result: StoredResult, bytes_max: int, note: dict[str, Any] | None = None) -> CallOutcome:
     """Tell the model a result. A large one is told by reference, with its beginning.
 
     ``note`` is what the model must know beside it.

@@ -5,12 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from weft.agents.failures import AgentFailed
+from weft.agents.models.chunks import turn_of
 from weft.agents.models.failures import CONTEXT, ModelFailed
 from weft.agents.models.step import AskModel, ModelAnswer
 from weft.agents.spec import FINAL_OUTPUT, AgentSpec
 from weft.authoring.agents.compaction import AIM, NEWEST_RESULTS_KEPT, Pruned, prune, with_summary
 from weft.authoring.agents.conversations import StoredConversation, conversations_here
 from weft.authoring.agents.model_calls import ModelAsker
+from weft.authoring.agents.operations import loop_scope
 from weft.authoring.agents.reply import Usage
 from weft.authoring.agents.turn_state import TurnState
 from weft.authoring.agents.usage import with_answer
@@ -66,6 +68,7 @@ class TurnModel:
         return state.next_tokens(self._common)
 
     def _call(self, state: TurnState) -> AskModel:
+        before = turn_of(loop_scope().prefix) - 1
         return AskModel(
             alias="",
             head=state.head,
@@ -74,6 +77,7 @@ class TurnModel:
             spec=self._spec_ref,
             stream=self._spec.stream,
             is_tainted=state.is_tainted or msgspec.UNSET,
+            called=state.called if state.called not in (before, -1) else msgspec.UNSET,
         )
 
     async def _shorten_strictly(self, state: TurnState) -> TurnState:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from weft.agents.models.estimate import corrected, messages_chars, tokens_of
+from weft.agents.models.estimate import correct_chars_per_token, messages_chars, tokens_of
 from weft.agents.models.step import ModelAnswer
 from weft.authoring.agents.reply import Usage
 from weft.authoring.agents.usage import with_answer
@@ -36,6 +36,8 @@ class TurnState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The reference to the newest result that is kept."""
     usage: Usage = Usage()
     """What the calls of the run itself used."""
+    called: int = -1
+    """The turn in which the tools were called whose results are in ``add``, as conversations number turns."""
     has_children: bool = False
     """Whether tools were performed as child runs."""
     chars: int = 0
@@ -50,6 +52,7 @@ class TurnState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return msgspec.structs.replace(
             self,
             add=(),
+            called=-1,
             head=answer.head,
             usage=with_answer(self.usage, answer),
             chars=self.chars + messages_chars(self.add) + said,
@@ -66,7 +69,7 @@ class TurnState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
         ``common``: how many characters every request has beside its conversation, which the provider counts too.
         """
-        return corrected(self.chars + common, self.tokens)
+        return correct_chars_per_token(self.chars + common, self.tokens)
 
     def next_tokens(self, common: int) -> int:
         """Return about how many tokens the next request has. ``common`` as in ``chars_per_token``."""

@@ -11,16 +11,17 @@ from typing import Any
 import msgspec
 
 from weft.agents.failures import AgentFailed
+from weft.agents.models.chunks import turn_of
 from weft.agents.models.step import AskedCall, ModelAnswer
 from weft.agents.spec import FINAL_OUTPUT, AgentSpec
 from weft.authoring.agents.child_usage import with_runs_below
 from weft.authoring.agents.conversations import conversations_here, service_here, tool_calls_of
 from weft.authoring.agents.exhaustion import NO_MORE, ask_for_budget, ask_for_turns
-from weft.authoring.agents.operations import emit_chunk, here
-from weft.authoring.agents.outputs import read_choice, read_output
+from weft.authoring.agents.operations import emit_chunk, loop_scope
+from weft.authoring.agents.outputs import read_output, unfit_object
 from weft.authoring.agents.reply import Reply, Stopped, ToolCall, Usage
 from weft.authoring.agents.tool_calls import CALLS_MAX, FoundCall, ToolCalls
-from weft.authoring.agents.tool_results import CallOutcome, told
+from weft.authoring.agents.tool_results import CallOutcome, error_outcome
 from weft.authoring.agents.turn_model import TurnModel
 from weft.authoring.agents.turn_state import TurnState, user_message
 from weft.authoring.context import Context
@@ -54,7 +55,7 @@ class AgentLoop:
         try:
             state, answer = await self._model.ask(state)
         except BudgetExceeded as short:
-            return await self._short(state, short)
+            return await self._end_short_of_budget(state, short)
         if answer.finish == "refused":
             said = f": {answer.text[:200]}" if answer.text else ""
             raise self._failed("agent.refused", f"The model refused to answer{said}.", state, answer)
@@ -73,14 +74,14 @@ class AgentLoop:
             return done(await self._reply(state, output.value))
         misfits = state.misfits + 1
         if misfits > self._spec.repairs:
-            return await self._gave_up(state, answer, f"in {misfits} turns: {output.problem}")
+            return await self._end_without_answer(state, answer, f"in {misfits} turns: {output.problem}")
         add = (*_orphan_results(answer), user_message(output.problem))
         return await self._next(msgspec.structs.replace(state, add=add, misfits=misfits), answer)
 
-    async def _gave_up(self, state: TurnState, answer: ModelAnswer, why: str) -> Done[Reply[Any]]:
+    async def _end_without_answer(self, state: TurnState, answer: ModelAnswer, why: str) -> Done[Reply[Any]]:
         """End without a valid answer. One that only chose no valid next node goes where its node says."""
         route = self._spec.route
-        given = read_choice(answer) if route is not None else None
+        given = unfit_object(answer) if route is not None else None
         if route is None or (given is not None and route.is_valid(given.get("next_nodes"))):
             message = f"The agent {self._spec.agent} gave no valid answer {why}"
             raise self._failed("agent.bad_output", message, state, answer)
@@ -108,12 +109,13 @@ class AgentLoop:
         state = msgspec.structs.replace(
             state,
             add=(*_results(answer.calls, outcomes), *((user_message(TOLD_STUCK),) if same == 1 else ())),
+            called=turn_of(loop_scope().prefix),
             misfits=misfits,
             same=same,
             last=digest,
             is_tainted=state.is_tainted or any(outcome.is_untrusted for outcome in outcomes),
             has_children=state.has_children or any(outcome.is_child for outcome in outcomes),
-            used=_used(state.used, found),
+            used=_count_limited_calls(state.used, found),
             last_ref=next((outcome.ref for outcome in reversed(outcomes) if outcome.ref), state.last_ref),
             usage=msgspec.structs.replace(
                 state.usage, tools=state.usage.tools + sum(outcome.is_performed for outcome in outcomes)
@@ -145,8 +147,8 @@ class AgentLoop:
         try:
             ended = await self._ctx.join("tools", branches)
         except BranchesFailed as failed:
-            raise _worst(failed) from None
-        more = told(f"At most {CALLS_MAX} calls in one answer are performed. Call it again.", is_misfit=True)
+            raise _worst_failure(failed) from None
+        more = error_outcome(f"At most {CALLS_MAX} calls in one answer are performed. Call it again.", is_misfit=True)
         return [*ended.values(), *(more for _ in answer.calls[CALLS_MAX:])]
 
     async def _next(self, state: TurnState, answer: ModelAnswer) -> Again[TurnState] | Done[Reply[Any]]:
@@ -161,7 +163,9 @@ class AgentLoop:
             return await self._last_answer(state, "turns")
         raise self._failed("agent.turns", why, state, answer)
 
-    async def _short(self, state: TurnState, short: BudgetExceeded) -> Again[TurnState] | Done[Reply[Any]]:
+    async def _end_short_of_budget(
+        self, state: TurnState, short: BudgetExceeded
+    ) -> Again[TurnState] | Done[Reply[Any]]:
         """Do what the agent does without enough budget for its next call."""
         if self._spec.on_exhausted == "ask" and await ask_for_budget(self._ctx, self._spec, short):
             return again(state)
@@ -180,7 +184,7 @@ class AgentLoop:
         return done(await self._reply(state, output.value, why))
 
     async def _reply(self, state: TurnState, output: Any, stopped: Stopped = "done") -> Reply[Any]:
-        await emit_chunk(self._spec.stream, {"turn": state.turn, "kind": "end", "stopped": stopped})
+        await emit_chunk(self._spec.stream, {"kind": "end", "stopped": stopped})
         usage = await self._usage(state)
         calls: list[ToolCall] = []
         if state.usage.tools:
@@ -204,7 +208,7 @@ class AgentLoop:
         """Return what the run used, with the runs below it."""
         if not state.has_children:
             return state.usage
-        service, uid = service_here(), RunUid(here().driver.machine.state.uid)
+        service, uid = service_here(), RunUid(loop_scope().driver.machine.state.uid)
 
         async def usage_below() -> Usage:
             return await with_runs_below(service(), uid, state.usage)
@@ -215,7 +219,7 @@ class AgentLoop:
         return AgentFailed(message, code=code, turn=state.turn, text=answer.text)
 
 
-def _used(before: dict[str, int], found: Sequence[FoundCall | CallOutcome]) -> dict[str, int]:
+def _count_limited_calls(before: dict[str, int], found: Sequence[FoundCall | CallOutcome]) -> dict[str, int]:
     """Count the calls of tools that may be called only so often, also those inside ``call_tool``."""
     tools = [call[0] for call in found if not isinstance(call, CallOutcome)]
     return dict(Counter(before) + Counter(tool.name for tool in tools if tool.per_run is not None))
@@ -231,7 +235,7 @@ def _results(calls: Sequence[AskedCall], outcomes: Sequence[CallOutcome]) -> tup
 
 def _orphan_results(answer: ModelAnswer) -> tuple[ModelMessage, ...]:
     """Return results for calls beside an answer that does not fit, so that none is without one."""
-    return _results(answer.calls, [told("This was not performed.")] * len(answer.calls))
+    return _results(answer.calls, [error_outcome("This was not performed.")] * len(answer.calls))
 
 
 def _digest(calls: Sequence[AskedCall], outcomes: Sequence[CallOutcome]) -> str:
@@ -239,7 +243,7 @@ def _digest(calls: Sequence[AskedCall], outcomes: Sequence[CallOutcome]) -> str:
     return values.digest(msgspec.json.encode(done_))
 
 
-def _worst(failed: BranchesFailed) -> Exception:
+def _worst_failure(failed: BranchesFailed) -> Exception:
     """Return the failure that ends the run: an unknown outcome before any other."""
     errors = list(failed.errors.values())
     return next((error for error in errors if isinstance(error, OutcomeUnknown)), errors[0])

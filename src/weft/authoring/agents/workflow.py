@@ -15,11 +15,16 @@ from weft.agents.models.aliases import ModelAliases
 from weft.agents.spec import AgentSpec, decode_spec, encode_spec
 from weft.agents.tools.spec import ToolSpec
 from weft.authoring.agents.agent import VERSION, WORKFLOW, Agent, AgentInput, read_input
-from weft.authoring.agents.conversations import StoredConversation, conversations_here, service_here, take_over
+from weft.authoring.agents.conversations import (
+    StoredConversation,
+    conversations_here,
+    service_here,
+    take_over_conversation,
+)
 from weft.authoring.agents.covers import check_prices
 from weft.authoring.agents.model_calls import ModelAsker
 from weft.authoring.agents.offered import known_tools, only_allowed, sources_in, with_reading, with_rules
-from weft.authoring.agents.operations import here, is_recorded, recorded_value
+from weft.authoring.agents.operations import is_recorded, loop_scope, recorded_value
 from weft.authoring.agents.performers import ToolPerformer
 from weft.authoring.agents.permission import RunPolicy
 from weft.authoring.agents.reply import Reply
@@ -33,7 +38,7 @@ from weft.authoring.steps import Step
 from weft.authoring.workflows import Workflow, WorkflowProgram
 from weft.core.ids import tenant_prefix
 from weft.core.run.children import AGENTS_MAX, agent_too_deep
-from weft.errors import UnknownWorkflow
+from weft.errors import BadValue, UnknownWorkflow
 from weft.runtime.run.driver import CodeDriver
 from weft.steps.codec import Codec
 from weft.steps.signature import Signature
@@ -82,6 +87,9 @@ class AgentProgram(WorkflowProgram):
             return given
         return super().check(given)
 
+    def texts(self) -> None:
+        """Return None: a model names the calls."""
+
     def begin(self, driver: CodeDriver, given: bytes, defaults: bytes) -> Coroutine[Any, Any, Any]:
         """Begin the loop with its recorded input."""
         group = self._workflow.group.root()
@@ -115,16 +123,17 @@ async def run_agent(ctx: Context, group: AgentGroup, given: AgentInput) -> Reply
     more = await _tools_of_servers(ctx, declared if given.spec is None else None)
     fresh = None
     if not is_recorded("spec"):
+        _check_given(given)
         _check_depth(given.agent)
-        RunPolicy(service_here(), given.agent, ()).check_budget()
+        RunPolicy(service_here(), given.agent).check_budget()
         fresh = encode_spec(given.spec or _spec_of(group, given, more))
     recorded = await recorded_value("spec", "spec", fresh)
     spec = decode_spec(recorded.raw)
     if fresh is not None:
-        check_prices(spec.agent, spec.models, aliases, here().driver.machine.state.currency)
+        check_prices(spec.agent, spec.models, aliases, loop_scope().driver.machine.state.currency)
     spec_ref = f"cas://sha256:{recorded.digest}"
     held = HeldBlob(at=spec_ref, size=len(recorded.raw))
-    policy = RunPolicy(service_here(), spec.agent, spec.approvers)
+    policy = RunPolicy(service_here(), spec.agent)
     tools = ToolCalls(ctx, spec, given.inputs, ToolPerformer(group, spec.agent, held), policy)
     codec = Codec.of(declared.declaration.output) if declared is not None and given.spec is None else None
     loop = AgentLoop(ctx, spec, TurnModel(ctx, spec, spec_ref, ModelAsker(aliases, spec.models, policy)), tools, codec)
@@ -132,12 +141,26 @@ async def run_agent(ctx: Context, group: AgentGroup, given: AgentInput) -> Reply
     return await ctx.loop("turn", loop.turn, state=state, keep=KEPT_ROUNDS)
 
 
+def _check_given(given: AgentInput) -> None:
+    """Raise BadValue if a run that nobody below a graph has started says itself what it may do.
+
+    A start from elsewhere is not checked before: a client or a schedule need not know which workflows are agents.
+    """
+    state = loop_scope().driver.machine.state
+    if (given.spec is not None or given.allowed_tools is not None) and state.parent is None and not state.forked_from:
+        raise BadValue(
+            f"The input of a start of the agent {given.agent[:60]} has a spec or allowed_tools.",
+            hint="Only graphs give these to the agents of their nodes. Start it with its prompt.",
+            code="value.wrong_type",
+        )
+
+
 def _check_depth(agent: str) -> None:
     """Raise LimitExceeded if too many agents have called each other.
 
     A run that another host started may get here: that host does not know which workflows are agents here.
     """
-    parent = here().driver.machine.state.parent
+    parent = loop_scope().driver.machine.state.parent
     if parent is not None and parent.agents >= AGENTS_MAX:
         raise agent_too_deep(agent)
 
@@ -149,7 +172,7 @@ async def _first_state(ctx: Context, spec: AgentSpec, given: AgentInput) -> Turn
     found, history = conversations_here(), given.history
 
     async def read_history() -> StoredConversation:
-        return await take_over(found(), history, system_message(spec.system))
+        return await take_over_conversation(found(), history, system_message(spec.system))
 
     before = await ctx.step("history", read_history)
     is_tainted = given.is_tainted or before.is_tainted
@@ -160,7 +183,9 @@ def _spec_of(group: AgentGroup, given: AgentInput, more: list[ToolSpec]) -> Agen
     """Return the spec of a run that begins now. ``more``: the tools of MCP servers."""
     aliases, declared = group.models.aliases, _agent_named(group, given.agent).declaration
     tools = with_reading(only_allowed([*known_tools(declared.tools, group), *more], given.allowed_tools))
-    return declared.spec(aliases.chain(declared.model), tools, aliases.get(declared.model).supports)
+    return declared.spec(
+        aliases.chain(declared.model), tools, aliases.get(declared.model).supports, given.allowed_tools
+    )
 
 
 async def _tools_of_servers(ctx: Context, declared: Agent[Any] | None) -> list[ToolSpec]:

@@ -21,7 +21,7 @@ from weft.runtime.graph_patches import bad_patch, new_source, read_graph_patch
 from weft.runtime.patch_limits import agents_in
 from weft.runtime.patch_policy import LISTS, elements_by_name, operation_names
 from weft.runtime.patches import PatchOptions, PatchService
-from weft.runtime.policy import tenant_of
+from weft.runtime.policy import DENIED, tenant_of
 from weft.runtime.programs import is_graph, read_graph
 from weft.runtime.publication import PublicationService, WorkflowPatch
 from weft.runtime.service import RunService
@@ -36,6 +36,8 @@ class PatchReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """What a patch would do or has done, or why it is refused."""
 
     error: str = ""
+    is_denied: bool = False
+    """Whether the policy refuses it."""
     findings: list[dict[str, Any]] = []
     run: str = ""
     """The run that is patched; empty for a new version under a tag."""
@@ -99,7 +101,7 @@ class WorkflowPatcher:
         before = await self._source(graph_run.workflow, graph_run.version)
         after = self._changed(patch, before)
         owned = await self._added_by_agent(graph_run)
-        self._check(before, after, owned, await self._ran(graph_run))
+        self._check(before, after, owned, await self._nodes_that_ran(graph_run))
         count = len(agents_in(after) & (owned["nodes"] | (agents_in(after) - agents_in(before))))
         if count > AGENTS_MAX:
             raise BadPatch(f"An agent adds at most {AGENTS_MAX} agent nodes to a run.", findings=[])
@@ -110,6 +112,8 @@ class WorkflowPatcher:
         if plan.refusals:
             findings = [{"code": one.code, "message": one.message} for one in plan.refusals]
             return PatchReport(error="The patch does not fit the run as it stands.", findings=findings)
+        if plan.unchanged:
+            return PatchReport(error="The patch changes nothing.")
         return PatchReport(
             run=graph_run.id,
             workflow=graph_run.workflow,
@@ -174,7 +178,7 @@ class WorkflowPatcher:
             before = after
         return found
 
-    async def _ran(self, graph_run: RunRow) -> set[str]:
+    async def _nodes_that_ran(self, graph_run: RunRow) -> set[str]:
         """Return the nodes that have begun to work."""
         found = set()
         async for stored in self._service.reader.events(graph_run):
@@ -210,4 +214,6 @@ def _refused_patch(error: WeftError) -> PatchReport:
     findings = [msgspec.to_builtins(one) for one in listed] if isinstance(listed, list) else []
     if isinstance(error, PatchRefused):
         findings += [{"code": one.code, "message": one.message} for one in error.plan.refusals]
-    return PatchReport(error=f"{error.message} {error.hint}".strip(), findings=findings[:20])
+    return PatchReport(
+        error=f"{error.message} {error.hint}".strip(), is_denied=error.code == DENIED, findings=findings[:20]
+    )

@@ -15,7 +15,7 @@ from weft.cli.drawing.glyphs import BOLD, DASHED, DIM, STYLES, arrow_style, clip
 from weft.cli.drawing.outline import outline
 from weft.observe.pictures.layout import Area, ArrowRoute, Layout, lay_out_within
 from weft.observe.pictures.metrics import LayoutMetrics
-from weft.observe.pictures.model import Arrow, Box, Picture, cleaned
+from weft.observe.pictures.model import Arrow, Box, Picture, with_printable_texts
 from weft.observe.pictures.ranks import Size
 from weft.observe.pictures.text_wrap import wrapped
 
@@ -48,7 +48,7 @@ CAPS = (
 
 def render_text(picture: Picture, *, width: int, color: bool = False) -> str:
     """Draw a picture in lines of at most ``width`` cells. ``color`` adds ANSI sequences and changes nothing else."""
-    picture = cleaned(picture)
+    picture = with_printable_texts(picture)
     lines = _drawn(picture, width, color=color) or outline(picture, width=width, color=color)
     return "\n".join([*_heading(picture, width, color=color), *lines]) + "\n"
 

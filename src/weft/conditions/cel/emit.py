@@ -12,7 +12,7 @@ from typing import Any
 from weft.conditions.budget import FAULT_STEPS, Evaluation, EvaluationFault, StepsUsedUp
 from weft.conditions.cel.functions import FUNCTIONS, METHODS
 from weft.conditions.cel.operators import BINARY, UNARY, divide_exactly, index_optional
-from weft.conditions.cel.reads import fixed_path, function_name, is_function
+from weft.conditions.cel.reads import fixed_path, is_function, qualified_function_name
 from weft.conditions.cel.tree import BindNode, CallNode, ConstNode, IdentNode, ListNode, LoopNode, MapNode, SelectNode
 from weft.conditions.cel.values import MISSING, NONE, TYPES, Optional, cel_type
 from weft.conditions.paths import Path, path_text
@@ -40,34 +40,34 @@ class Emitter:
             case IdentNode() | SelectNode() | CallNode(target=None, function="_[_]") if (
                 path := bound_path(node, scope)
             ) is not None:
-                return read_path(path)
+                return compile_path(path)
             case IdentNode(name=name):
                 return _type_or_name(name)
             case SelectNode(operand=operand, field=field, tests=tests):
-                return _select(self.emit(operand, scope), field, _text_of(node), tests=tests)
+                return _select_field(self.emit(operand, scope), field, _text_of(node), tests=tests)
             case CallNode():
-                return self._call(node, scope)
+                return self._emit_call(node, scope)
             case ListNode(items=items, optional=optional):
                 return _list([self.emit(item, scope) for item in items], optional)
             case MapNode(entries=entries):
                 return _map([(self.emit(key, scope), self.emit(value, scope), may) for key, value, may in entries])
             case LoopNode():
-                return self._loop(node, scope)
+                return self._emit_loop(node, scope)
             case BindNode():
-                return self._bind(node, scope)
+                return self._emit_bind(node, scope)
         raise AssertionError(f"unexpected node {type(node).__name__} after the check")
 
-    def _call(self, node: CallNode, scope: Mapping[str, Run]) -> Run:
+    def _emit_call(self, node: CallNode, scope: Mapping[str, Run]) -> Run:
         names = frozenset(scope)
-        name = function_name(node, names)
+        name = qualified_function_name(node, names)
         match name:
             case "_&&_" | "_||_":
-                return _logic([self.emit(arg, scope) for arg in node.args], settles=name == "_||_")
+                return _logic_of_terms([self.emit(arg, scope) for arg in node.args], settles=name == "_||_")
             case "_?_:_":
                 return _choice(*(self.emit(arg, scope) for arg in node.args))
             case "or" | "orValue" if not is_function(node, names):
                 held, other = self.emit(node.target, scope), self.emit(node.args[0], scope)
-                return _otherwise(held, other, METHODS[name].run)
+                return _or_value(held, other, METHODS[name].run)
         if is_function(node, names):
             args = [self.emit(arg, scope) for arg in node.args]
             run = UNARY.get(name) or BINARY.get(name) or FUNCTIONS[name].run
@@ -78,12 +78,12 @@ class Emitter:
             run = divide_exactly
         operands = (node.target, *node.args) if node.target is not None else node.args
         where = next((text for operand in operands if (text := _text_of(operand))), "")
-        return _apply(run, args, where)
+        return _apply_function(run, args, where)
 
-    def _loop(self, node: LoopNode, scope: Mapping[str, Run]) -> Run:
+    def _emit_loop(self, node: LoopNode, scope: Mapping[str, Run]) -> Run:
         source = self.emit(node.source, scope)
-        slot = self._slot()
-        inner = {**scope, node.var: _element(slot)}
+        slot = self._new_slot()
+        inner = {**scope, node.var: _loop_variable(slot)}
         before = self.nodes
         test = None if node.test is None else _bool_test(node.kind, self.emit(node.test, inner))
         value = inner[node.var] if node.value is None else self.emit(node.value, inner)
@@ -97,12 +97,12 @@ class Emitter:
                 return _exists_one(source, place, test)
         return _quantify(source, place, test, settles=node.kind == "exists")
 
-    def _bind(self, node: BindNode, scope: Mapping[str, Run]) -> Run:
+    def _emit_bind(self, node: BindNode, scope: Mapping[str, Run]) -> Run:
         value = self.emit(node.value, scope)
-        slot = self._slot()
-        return _bind(slot, value, self.emit(node.body, {**scope, node.var: _bound(slot)}))
+        slot = self._new_slot()
+        return _bind(slot, value, self.emit(node.body, {**scope, node.var: _bound_variable(slot)}))
 
-    def _slot(self) -> int:
+    def _new_slot(self) -> int:
         self.slots += 1
         return self.slots - 1
 
@@ -132,7 +132,7 @@ def _text_of(node: Any) -> str:
     return path_text(path) if path and path[0] not in TYPES else ""
 
 
-def read_path(path: Path) -> Run:
+def compile_path(path: Path) -> Run:
     """Compile a path of fields, starting at a bound name."""
     root, *fields = path
 
@@ -158,7 +158,7 @@ def _path_fault(bindings: Mapping[str, Any], path: Path) -> EvaluationFault:
             text = path_text(path[: at + 1])
             if at == 0:
                 return EvaluationFault(
-                    f"there is no `{field}` here", path=text, hint=_fields(bindings).replace("It has", "There is")
+                    f"there is no `{field}` here", path=text, hint=_field_names(bindings).replace("It has", "There is")
                 )
             return _no_field(value, field, path_text(path[:at]), text)
     return EvaluationFault("the value changed while it was read", path=path_text(path))
@@ -166,7 +166,7 @@ def _path_fault(bindings: Mapping[str, Any], path: Path) -> EvaluationFault:
 
 def _no_field(value: Any, field: str, owner: str, text: str) -> EvaluationFault:
     if isinstance(value, Mapping):
-        hint = _fields(value)
+        hint = _field_names(value)
         return EvaluationFault(
             f"`{owner}` has no field `{field}`" if owner else f"the value has no field `{field}`", path=text, hint=hint
         )
@@ -174,7 +174,7 @@ def _no_field(value: Any, field: str, owner: str, text: str) -> EvaluationFault:
     return EvaluationFault(f"{subject} is {cel_type(value)}, so it has no field `{field}`", path=text)
 
 
-def _fields(value: Mapping[str, Any]) -> str:
+def _field_names(value: Mapping[str, Any]) -> str:
     names = [str(name)[:40] for name, _ in zip(value, range(_FIELDS_SHOWN + 1), strict=False)]
     shown = ", ".join(f"`{name}`" for name in names[:_FIELDS_SHOWN])
     more = ", …" if len(names) > _FIELDS_SHOWN else ""
@@ -186,12 +186,12 @@ def _type_or_name(name: str) -> Run:
     return lambda frame: frame.bindings.get(name, TYPES[name])
 
 
-def _element(slot: int) -> Run:
+def _loop_variable(slot: int) -> Run:
     """Compile the variable of a loop."""
     return lambda frame: frame.slots[slot]
 
 
-def _bound(slot: int) -> Run:
+def _bound_variable(slot: int) -> Run:
     """Compile a variable of ``cel.bind``. Reading it raises the fault that evaluating its value raised."""
 
     def run(frame: Evaluation) -> Any:
@@ -203,7 +203,7 @@ def _bound(slot: int) -> Run:
     return run
 
 
-def _select(operand: Run, field: str, text: str, *, tests: bool) -> Run:
+def _select_field(operand: Run, field: str, text: str, *, tests: bool) -> Run:
     owner = text.rpartition(".")[0]
 
     def run(frame: Evaluation) -> Any:
@@ -224,7 +224,7 @@ def _select(operand: Run, field: str, text: str, *, tests: bool) -> Run:
     return run
 
 
-def _apply(run: Callable[..., Any], args: list[Run], where: str) -> Run:
+def _apply_function(run: Callable[..., Any], args: list[Run], where: str) -> Run:
     def located(fault: EvaluationFault) -> EvaluationFault:
         fault.path = fault.path or where
         return fault
@@ -259,7 +259,7 @@ def _apply(run: Callable[..., Any], args: list[Run], where: str) -> Run:
     return many
 
 
-def _logic(terms: list[Run], *, settles: bool) -> Run:
+def _logic_of_terms(terms: list[Run], *, settles: bool) -> Run:
     """Compile ``||`` and ``&&``. A fault in one term is ignored if another term decides the result."""
     sign = "||" if settles else "&&"
 
@@ -292,7 +292,7 @@ def _choice(condition: Run, taken: Run, other: Run) -> Run:
     return run
 
 
-def _otherwise(held: Run, other: Run, run: Callable[..., Any]) -> Run:
+def _or_value(held: Run, other: Run, run: Callable[..., Any]) -> Run:
     """Compile ``or`` and ``orValue``, which evaluate the other value only if the first is missing."""
 
     def choose(frame: Evaluation) -> Any:
@@ -311,7 +311,7 @@ def _list(items: list[Run], optional: frozenset[int]) -> Run:
         for at, item in enumerate(items):
             value = item(frame)
             if at in optional:
-                value = _unwrap(value)
+                value = _unwrap_optional(value)
             if value is not MISSING:
                 elements.append(value)
         return elements
@@ -329,7 +329,7 @@ def _map(entries: list[tuple[Run, Run, bool]]) -> Run:
             if key in fields:
                 raise EvaluationFault(f"the map has the key `{key[:40]}` twice")
             if may_miss:
-                value = _unwrap(value)
+                value = _unwrap_optional(value)
             if value is not MISSING:
                 fields[key] = value
         return fields
@@ -337,7 +337,7 @@ def _map(entries: list[tuple[Run, Run, bool]]) -> Run:
     return run
 
 
-def _unwrap(value: Any) -> Any:
+def _unwrap_optional(value: Any) -> Any:
     if type(value) is Optional:
         return value.value
     raise EvaluationFault(f"`?` takes an optional value like `a.?b`, not {cel_type(value)}")
@@ -354,7 +354,7 @@ def _bind(slot: int, value: Run, body: Run) -> Run:
     return run
 
 
-def _elements(frame: Evaluation, source: Run) -> list[Any]:
+def _elements_of(frame: Evaluation, source: Run) -> list[Any]:
     value = source(frame)
     if type(value) is list:
         return value
@@ -385,7 +385,7 @@ def _map_all(source: Run, place: _Place, value: Run) -> Run:
 
     def run(frame: Evaluation) -> list[Any]:
         results: list[Any] = []
-        for item in _elements(frame, source):
+        for item in _elements_of(frame, source):
             frame.left -= steps
             if frame.left < 0:
                 raise StepsUsedUp
@@ -402,7 +402,7 @@ def _map_some(source: Run, place: _Place, test: Run, value: Run) -> Run:
 
     def run(frame: Evaluation) -> list[Any]:
         results: list[Any] = []
-        for item in _elements(frame, source):
+        for item in _elements_of(frame, source):
             frame.left -= steps
             if frame.left < 0:
                 raise StepsUsedUp
@@ -419,7 +419,7 @@ def _exists_one(source: Run, place: _Place, test: Run) -> Run:
 
     def run(frame: Evaluation) -> bool:
         count = 0
-        for item in _elements(frame, source):
+        for item in _elements_of(frame, source):
             frame.left -= steps
             if frame.left < 0:
                 raise StepsUsedUp
@@ -436,7 +436,7 @@ def _quantify(source: Run, place: _Place, test: Run, *, settles: bool) -> Run:
 
     def run(frame: Evaluation) -> bool:
         fault: EvaluationFault | None = None
-        for item in _elements(frame, source):
+        for item in _elements_of(frame, source):
             frame.left -= steps
             if frame.left < 0:
                 raise StepsUsedUp

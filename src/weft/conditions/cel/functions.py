@@ -82,7 +82,7 @@ def _int(_frame: Evaluation, value: Any) -> int:
                 return int(value)
         case datetime():
             return math.floor(value.timestamp())
-    raise EvaluationFault(f"{_describe(value)} is not an int")
+    raise EvaluationFault(f"{_describe_value(value)} is not an int")
 
 
 def _double(_frame: Evaluation, value: Any) -> float:
@@ -94,7 +94,7 @@ def _double(_frame: Evaluation, value: Any) -> float:
         else:
             if math.isfinite(number) and (type(value) is not str or "_" not in value):
                 return number
-    raise EvaluationFault(f"{_describe(value)} is not a double")
+    raise EvaluationFault(f"{_describe_value(value)} is not a double")
 
 
 def _string(_frame: Evaluation, value: Any) -> str:
@@ -119,10 +119,10 @@ def _bool(_frame: Evaluation, value: Any) -> bool:
         return True
     if value in ("false", "False", "FALSE", "f", "0"):
         return False
-    raise EvaluationFault(f"{_describe(value)} is not a bool")
+    raise EvaluationFault(f"{_describe_value(value)} is not a bool")
 
 
-def _describe(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     return f'"{value[:40]}"' if type(value) is str else cel_type(value)
 
 
@@ -149,7 +149,7 @@ def _text_change(name: str, change: Callable[[str], str]) -> Callable[..., str]:
     return run
 
 
-def _ascii(change: Callable[[str], str]) -> Callable[[str], str]:
+def _ascii_only(change: Callable[[str], str]) -> Callable[[str], str]:
     return lambda text: "".join(change(char) if char.isascii() else char for char in text)
 
 
@@ -297,8 +297,8 @@ METHODS: dict[str, CelFunction] = {
     "startsWith": CelFunction(_search("startsWith", str.startswith), 1, 1),
     "endsWith": CelFunction(_search("endsWith", str.endswith), 1, 1),
     "matches": CelFunction(_matches, 1, 1),
-    "lowerAscii": CelFunction(_text_change("lowerAscii", _ascii(str.lower)), 0, 0),
-    "upperAscii": CelFunction(_text_change("upperAscii", _ascii(str.upper)), 0, 0),
+    "lowerAscii": CelFunction(_text_change("lowerAscii", _ascii_only(str.lower)), 0, 0),
+    "upperAscii": CelFunction(_text_change("upperAscii", _ascii_only(str.upper)), 0, 0),
     "trim": CelFunction(_text_change("trim", str.strip), 0, 0),
     "reverse": CelFunction(_text_change("reverse", lambda text: text[::-1]), 0, 0),
     "charAt": CelFunction(_char_at, 1, 1),

@@ -15,7 +15,7 @@ _ORDERED = frozenset({str, bool, datetime, timedelta})
 _SCALARS = frozenset({str, int, float, bool, type(None), datetime, timedelta})
 
 
-def same(frame: Evaluation, a: Any, b: Any, depth: int = 0) -> bool:
+def equal_cel_values(frame: Evaluation, a: Any, b: Any, depth: int = 0) -> bool:
     """Compare for equality: numbers by value, lists and maps by their parts. Different types are unequal."""
     left, right = type(a), type(b)
     if left in _SCALARS:
@@ -28,19 +28,19 @@ def same(frame: Evaluation, a: Any, b: Any, depth: int = 0) -> bool:
         if len(a) != len(b):
             return False
         frame.charge(2 * len(a))
-        return all(same(frame, x, y, depth + 1) for x, y in zip(a, b, strict=True))
+        return all(equal_cel_values(frame, x, y, depth + 1) for x, y in zip(a, b, strict=True))
     if (left is dict or isinstance(a, Mapping)) and (right is dict or isinstance(b, Mapping)):
         if len(a) != len(b):
             return False
         frame.charge(3 * len(a))
-        return all(name in b and same(frame, part, b[name], depth + 1) for name, part in a.items())
+        return all(name in b and equal_cel_values(frame, part, b[name], depth + 1) for name, part in a.items())
     if left is Optional and right is Optional:
-        return a is b or (a is not NONE and b is not NONE and same(frame, a.value, b.value, depth + 1))
+        return a is b or (a is not NONE and b is not NONE and equal_cel_values(frame, a.value, b.value, depth + 1))
     return a is b
 
 
 def _differ(frame: Evaluation, a: Any, b: Any) -> bool:
-    return not same(frame, a, b)
+    return not equal_cel_values(frame, a, b)
 
 
 def _ordering(sign: str, test: Callable[[Any, Any], bool]) -> Callable[[Evaluation, Any, Any], bool]:
@@ -65,7 +65,7 @@ def contained(frame: Evaluation, a: Any, b: Any) -> bool:
     """Evaluate ``a in b``: whether ``a`` is an element of a list or a key of a map."""
     if type(b) is list:
         frame.charge(len(b))
-        return any(same(frame, a, part) for part in b)
+        return any(equal_cel_values(frame, a, part) for part in b)
     if isinstance(b, Mapping):
         if type(a) not in (str, int, float, bool):
             raise EvaluationFault(f"the keys of a map are strings, not {cel_type(a)}")
@@ -207,7 +207,7 @@ def _wrong_types(sign: str, a: Any, b: Any) -> EvaluationFault:
 
 UNARY: dict[str, Callable[..., Any]] = {"-_": _negate, "!_": _invert}
 BINARY: dict[str, Callable[..., Any]] = {
-    "_==_": same,
+    "_==_": equal_cel_values,
     "_!=_": _differ,
     "_<_": less,
     "_<=_": less_or_same,

@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 from weft.conditions.cel.macros import FUNCTION_MACROS, METHOD_MACROS, BadMacro
 from weft.conditions.cel.tokens import BadLiteral, number_value, read_tokens, text_value
 from weft.conditions.cel.tree import CallNode, ConstNode, IdentNode, ListNode, MapNode, SelectNode
-from weft.conditions.failures import BadExpression, ExpressionError, bad_expression, shorten
+from weft.conditions.failures import BadExpression, ExpressionError, combine_errors, shorten
 
 CHARS_MAX: Final = 10_000
 DEPTH_MAX: Final = 32
@@ -382,4 +382,4 @@ def _hint(text: str, position: int) -> str:
 
 
 def _bad(code: str, message: str, text: str, position: int | None = None, hint: str = "") -> BadExpression:
-    return bad_expression([ExpressionError(f"expression.{code}", message, position, text, hint=hint)])
+    return combine_errors([ExpressionError(f"expression.{code}", message, position, text, hint=hint)])

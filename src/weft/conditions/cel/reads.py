@@ -76,7 +76,7 @@ class ExpressionReads:
             self._error("unsupported", "the number is too large for a double.", node.at)
 
     def _call(self, node: CallNode, scope: frozenset[str]) -> None:
-        name, target = function_name(node, scope), node.target if not is_function(node, scope) else None
+        name, target = qualified_function_name(node, scope), node.target if not is_function(node, scope) else None
         if target is not None:
             self.visit(target, scope)
         for arg in node.args:
@@ -150,7 +150,7 @@ def is_function(node: CallNode, scope: frozenset[str]) -> bool:
             return False
 
 
-def function_name(node: CallNode, scope: frozenset[str]) -> str:
+def qualified_function_name(node: CallNode, scope: frozenset[str]) -> str:
     """Return the name of a function or method, as in ``FUNCTIONS`` and ``METHODS``."""
     if node.target is not None and is_function(node, scope):
         return f"{node.target.name}.{node.function}"

@@ -12,7 +12,7 @@ import msgspec
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.code.locations import compact, key_of, registered
+from weft.core.code.locations import compact_path, location_key, name_index
 from weft.core.code.state import CodeIndex, CodeState
 from weft.core.ids import EntryId, child_uid, tenant_prefix
 from weft.core.run import withheld
@@ -39,25 +39,25 @@ class CodeRun(Protocol):
     def style(self) -> Indexed: ...
 
 
-def decide(code: CodeRun, ask: c.Ask, env: Env) -> Sequence[e.AnyEvent]:
+def decide_code_ask(code: CodeRun, ask: c.Ask, env: Env) -> Sequence[e.AnyEvent]:
     """Return the events of an ask. The first event carries the names that are not in the registry yet."""
     state, index = code.state, code.style.index
     add: list[str] = []
-    path = path_of(index, ask, add)
+    path = path_of_ask(index, ask, add)
     events = ASKS[type(ask)](state, ask, path, add, env)
     removed = _REMOVED_SCOPES.get(type(ask))
     return events if removed is None else (*_cancel_below(state, index, removed(ask)), *events)
 
 
-def path_of(index: CodeIndex, ask: c.Ask, add: list[str]) -> e.Path:
+def path_of_ask(index: CodeIndex, ask: c.Ask, add: list[str]) -> e.Path:
     """Return the path of an ask. Names that are not in the registry yet are appended to ``add``."""
     base = index.paths.get(ask.scope)
     if base is None:
-        base = compact(ask.scope[:-1], index.name_ids, add)
+        base = compact_path(ask.scope[:-1], index.name_ids, add)
         if not add:
             index.paths[ask.scope] = base
     number = index.name_ids.get(ask.name)
-    name = registered(ask.name, index.name_ids, add) if number is None else number
+    name = name_index(ask.name, index.name_ids, add) if number is None else number
     return [*base, name] if ask.n == 1 else [*base, name, -ask.n]
 
 
@@ -71,7 +71,9 @@ def _cancel_below(state: CodeState, index: CodeIndex, prefixes: Sequence[str]) -
     ]
 
 
-def _task(state: CodeState, ask: c.ScheduleTask, path: e.Path, add: list[str], __: Env) -> Sequence[e.AnyEvent]:
+def _schedule_task(
+    state: CodeState, ask: c.ScheduleTask, path: e.Path, add: list[str], __: Env
+) -> Sequence[e.AnyEvent]:
     event = e.TaskScheduled(
         at=path,
         add=add,
@@ -85,13 +87,13 @@ def _task(state: CodeState, ask: c.ScheduleTask, path: e.Path, add: list[str], _
         cover=ask.cover,
     )
     if state.earlier:
-        return _repeat(state, ask, event)
+        return _repeat_dropped_work(state, ask, event)
     return (event,)
 
 
-def _repeat(state: CodeState, ask: c.ScheduleTask, event: e.TaskScheduled) -> Sequence[e.AnyEvent]:
+def _repeat_dropped_work(state: CodeState, ask: c.ScheduleTask, event: e.TaskScheduled) -> Sequence[e.AnyEvent]:
     """Return the events of a task that may repeat work that a retry dropped, here or at another place."""
-    place = key_of(ask.scope, ask.name, ask.n)
+    place = location_key(ask.scope, ask.name, ask.n)
     earlier = state.earlier.get(place)
     if ask.passed and (earlier is None or earlier.digest != ask.digest):
         done = {entry.key: entry.output for entry in state.entries.values() if entry.once and entry.status == "done"}
@@ -102,7 +104,9 @@ def _repeat(state: CodeState, ask: c.ScheduleTask, event: e.TaskScheduled) -> Se
     return (event if earlier is None else repeat_task(state, earlier, place, event, ask.digest),)
 
 
-def _messages(state: CodeState, ask: c.AwaitMessages, path: e.Path, add: list[str], __: Env) -> Sequence[e.AnyEvent]:
+def _await_messages(
+    state: CodeState, ask: c.AwaitMessages, path: e.Path, add: list[str], __: Env
+) -> Sequence[e.AnyEvent]:
     awaited = e.MessageAwaited(at=path, add=add, names=ask.names, most=ask.most, due=ask.due, answer=ask.answer)
     found = waiting_messages(state, ask.names, ask.most)
     if not found:
@@ -110,14 +114,16 @@ def _messages(state: CodeState, ask: c.AwaitMessages, path: e.Path, add: list[st
     return (awaited, *take_buffered(EntryId(state.seq + 1), found, answer=ask.answer))
 
 
-def _ask_answer(state: CodeState, ask: c.AnswerMessage, path: e.Path, add: list[str], __: Env) -> Sequence[e.AnyEvent]:
+def _answer_message(
+    state: CodeState, ask: c.AnswerMessage, path: e.Path, add: list[str], __: Env
+) -> Sequence[e.AnyEvent]:
     event = e.MessageAnswered(
         at=path, add=add, message=ask.message, output=ask.output, repeated=ask.message not in state.requests
     )
     return (event,)
 
 
-def _open_ask(_: CodeState, ask: c.OpenAsk, path: e.Path, add: list[str], __: Env) -> Sequence[e.AnyEvent]:
+def _open_question(_: CodeState, ask: c.OpenAsk, path: e.Path, add: list[str], __: Env) -> Sequence[e.AnyEvent]:
     event = e.AskOpened(
         at=path,
         add=add,
@@ -135,7 +141,7 @@ def _open_ask(_: CodeState, ask: c.OpenAsk, path: e.Path, add: list[str], __: En
     return (event,)
 
 
-def _child(state: CodeState, ask: c.StartChild, path: e.Path, add: list[str], env: Env) -> Sequence[e.AnyEvent]:
+def _start_child(state: CodeState, ask: c.StartChild, path: e.Path, add: list[str], env: Env) -> Sequence[e.AnyEvent]:
     try:
         withheld.check_child(state, ask.workflow)
         env.check_child(state, ask.workflow, ask.input)
@@ -153,7 +159,7 @@ def _child(state: CodeState, ask: c.StartChild, path: e.Path, add: list[str], en
             refused=failure,
         )
         return (refused,)
-    place = key_of(ask.scope, ask.name, ask.n)
+    place = location_key(ask.scope, ask.name, ask.n)
     run_id = f"{state.run_id}.{place}"
     if ask.run_id:
         # A child belongs to the tenant of its parent, whatever id the code chooses.
@@ -182,12 +188,12 @@ def _child(state: CodeState, ask: c.StartChild, path: e.Path, add: list[str], en
 
 
 ASKS: dict[type, Callable[[CodeState, Any, e.Path, list[str], Env], Sequence[e.AnyEvent]]] = {
-    c.ScheduleTask: _task,
+    c.ScheduleTask: _schedule_task,
     c.SetTimer: lambda _, ask, path, add, __: (e.TimerSet(at=path, add=add, due=ask.due),),
-    c.AwaitMessages: _messages,
-    c.AnswerMessage: _ask_answer,
-    c.OpenAsk: _open_ask,
-    c.StartChild: _child,
+    c.AwaitMessages: _await_messages,
+    c.AnswerMessage: _answer_message,
+    c.OpenAsk: _open_question,
+    c.StartChild: _start_child,
     c.RecordValue: lambda _, ask, path, add, __: (e.ValueRecorded(at=path, add=add, of=ask.of, value=ask.value),),
     c.SetAttributes: lambda _, ask, path, add, __: (e.AttributesSet(at=path, add=add, attributes=ask.attributes),),
     c.DecideRace: lambda _, ask, path, add, __: (
@@ -202,13 +208,13 @@ ASKS: dict[type, Callable[[CodeState, Any, e.Path, list[str], Env], Sequence[e.A
 }
 
 
-def _removed_rounds(ask: c.TurnLoop) -> list[str]:
+def _oldest_round_scope(ask: c.TurnLoop) -> list[str]:
     oldest = ask.round - ask.keep - 1
-    return [f"{key_of(ask.scope, ask.name, ask.n)}/~{oldest}/"] if oldest >= 0 else []
+    return [f"{location_key(ask.scope, ask.name, ask.n)}/~{oldest}/"] if oldest >= 0 else []
 
 
 _REMOVED_SCOPES: dict[type, Callable[[Any], list[str]]] = {
-    c.TurnLoop: _removed_rounds,
-    c.FinishLoop: lambda ask: [f"{key_of(ask.scope, ask.name, ask.n)}/"],
-    c.DecideRace: lambda ask: [f"{key_of(ask.scope, ask.name, ask.n)}/{loser}/" for loser in ask.losers],
+    c.TurnLoop: _oldest_round_scope,
+    c.FinishLoop: lambda ask: [f"{location_key(ask.scope, ask.name, ask.n)}/"],
+    c.DecideRace: lambda ask: [f"{location_key(ask.scope, ask.name, ask.n)}/{loser}/" for loser in ask.losers],
 }

@@ -11,7 +11,7 @@ from weft.core.code.retry import loops_past
 from weft.core.code.state import CodeIndex
 from weft.core.ids import EntryId
 from weft.core.run.env import Env
-from weft.core.run.fork import bad_edit, never_reached, settable_hint
+from weft.core.run.fork import bad_edit, never_reached, places_hint
 
 
 def decide_edit(code: CodeRun, command: c.EditRun, _: Env) -> Sequence[e.AnyEvent]:
@@ -27,7 +27,7 @@ def decide_edit(code: CodeRun, command: c.EditRun, _: Env) -> Sequence[e.AnyEven
             unknown.append(problem)
     if wrong or unknown:
         hint = "Input, results of steps and the version can be changed: --input, --set and --to."
-        raise bad_edit([*wrong, *unknown], hint=f"{hint} {settable_hint(command)}" if unknown else hint)
+        raise bad_edit([*wrong, *unknown], hint=f"{hint} {places_hint(command.steps)}" if unknown else hint)
     edited = e.RunEdited(input=command.input, results=command.results, version=command.version, by=command.by)
     return (edited,)
 

@@ -11,7 +11,7 @@ from weft.core.run import lifecycle, messages, undo
 from weft.core.run.env import Env
 
 
-def complete(code: CodeRun, command: c.CompleteRun, _: Env) -> Sequence[e.AnyEvent]:
+def decide_complete(code: CodeRun, command: c.CompleteRun, _: Env) -> Sequence[e.AnyEvent]:
     """End the run after the code has returned. Dropped work is undone before the run completes."""
     state = code.state
     if state.reversals or state.undoing:
@@ -19,7 +19,7 @@ def complete(code: CodeRun, command: c.CompleteRun, _: Env) -> Sequence[e.AnyEve
     return (e.RunCompleted(output=command.output, not_undone=list(state.not_undone)),)
 
 
-def fail(code: CodeRun, command: c.FailRun, _: Env) -> Sequence[e.AnyEvent]:
+def decide_fail(code: CodeRun, command: c.FailRun, _: Env) -> Sequence[e.AnyEvent]:
     """End the run after the code has raised an exception: at once, if nothing is open or has to be undone."""
     state = code.state
     is_open = state.tasks or state.children or state.timers or state.waits or state.asks
@@ -28,18 +28,18 @@ def fail(code: CodeRun, command: c.FailRun, _: Env) -> Sequence[e.AnyEvent]:
     return lifecycle.begin_end(state, command.failure)
 
 
-def end_cancelled(code: CodeRun, _: c.EndCancelled, __: Env) -> Sequence[e.AnyEvent]:
+def decide_end_cancelled(code: CodeRun, _: c.EndCancelled, __: Env) -> Sequence[e.AnyEvent]:
     """End the run after the code has stopped because of a cancel."""
     return lifecycle.begin_end(code.state, None)
 
 
-def refuse_message(code: CodeRun, command: c.RefuseMessage, _: Env) -> Sequence[e.AnyEvent]:
+def decide_refuse_message(code: CodeRun, command: c.RefuseMessage, _: Env) -> Sequence[e.AnyEvent]:
     """Refuse a message of the wrong type, and answer its sender if the sender waits."""
     refused = e.MessageRefused(wait=command.wait, id=command.id, error=command.error)
     return (refused, *messages.refuse_message(code.state, command.id, command.error))
 
 
-def cancel_entry(code: CodeRun, command: c.CancelEntry, _: Env) -> Sequence[e.AnyEvent]:
+def decide_cancel_entry(code: CodeRun, command: c.CancelEntry, _: Env) -> Sequence[e.AnyEvent]:
     """Cancel an open entry that the code no longer waits for."""
     state = code.state
     entry = state.entries.get(command.entry)

@@ -20,7 +20,7 @@ NAMES_MAX = 1_000
 _RESERVED = "~&!"
 
 
-def key_of(scope: str, name: str, n: int) -> str:
+def location_key(scope: str, name: str, n: int) -> str:
     """Return the readable location of the n-th use of a name in a scope."""
     return scope + name if n == 1 else f"{scope}{name}#{n}"
 
@@ -36,7 +36,7 @@ def check_name(name: str) -> str:
     return name
 
 
-def compact(key: str, names: Mapping[str, int], add: list[str]) -> Path:
+def compact_path(key: str, names: Mapping[str, int], add: list[str]) -> Path:
     """Return the path of a location. New names are appended to ``add`` until the registry is full."""
     path: Path = []
     for segment in key.split("/"):
@@ -45,13 +45,13 @@ def compact(key: str, names: Mapping[str, int], add: list[str]) -> Path:
             path += (ROUND if mark == "~" else TASK, -1 - int(segment[1:]))
             continue
         name, _, number = segment.partition("#")
-        path.append(registered(name, names, add))
+        path.append(name_index(name, names, add))
         if number:
             path.append(-int(number))
     return path
 
 
-def registered(name: str, names: Mapping[str, int], add: list[str]) -> int | str:
+def name_index(name: str, names: Mapping[str, int], add: list[str]) -> int | str:
     """Return the index of a name, or the name if the registry is full.
 
     The limit keeps generated names from filling the state.
@@ -67,7 +67,7 @@ def registered(name: str, names: Mapping[str, int], add: list[str]) -> int | str
     return len(names) + len(add) - 1
 
 
-def readable(path: Sequence[int | str], names: Sequence[str]) -> str:
+def readable_path(path: Sequence[int | str], names: Sequence[str]) -> str:
     """Return the readable location of a path."""
     if path and type(first := path[0]) is int and first > TASK:  # most paths are a name, or a name and its number
         if len(path) == 1:

@@ -7,7 +7,7 @@ from typing import Self
 import msgspec
 
 from weft.core import commands as c
-from weft.core.code.locations import key_of
+from weft.core.code.locations import location_key
 from weft.core.code.state import CodeIndex, CodeState, Entry
 from weft.core.code.style import CodeStyle
 from weft.core.run.kernel import Kernel
@@ -48,7 +48,7 @@ class CodeMachine(Kernel):
 
     def entry(self, ask: c.Ask) -> Entry:
         """Return the entry of an ask that was just recorded."""
-        entry = self.style.index.find(key_of(ask.scope, ask.name, ask.n))
+        entry = self.style.index.find(location_key(ask.scope, ask.name, ask.n))
         assert entry is not None, "a decided ask creates an entry"
         return entry
 

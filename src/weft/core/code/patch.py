@@ -41,12 +41,13 @@ def judge_patch(state: State, still: tuple[int, int], command: PatchRun) -> Judg
         notes.append(RETRIED_LATER)
     elif state.status == "held":
         notes.append(GOES_ON)
-    plan = PatchPlan(run="", notes=notes, refusals=report.refusals)
+    is_same = report.review == state.review and state.status != "held"
+    plan = PatchPlan(run="", notes=notes, refusals=report.refusals, unchanged=is_same)
     event = RunPatched(rev=0, review=report.review)
-    return JudgedPatch(plan, event, is_outdated=not _holds(report, state.seq, still))
+    return JudgedPatch(plan, event, is_outdated=not _is_current(report, state.seq, still))
 
 
-def _holds(report: ReplayReport, seq: int, still: tuple[int, int]) -> bool:
+def _is_current(report: ReplayReport, seq: int, still: tuple[int, int]) -> bool:
     """Return whether nothing has happened in a run since its replay, except to patches that wait."""
     first, last = still
     return report.seq == seq or (last == seq and first <= report.seq < last)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.code.asks import path_of
+from weft.core.code.asks import path_of_ask
 from weft.core.code.machine import CodeMachine
 from weft.core.code.state import Entry
 from weft.core.effects import PerformTask
@@ -57,7 +57,7 @@ def schedule_task(machine: CodeMachine, ask: c.ScheduleTask, at: int) -> Schedul
     if base is not None and name is not None:  # path_of, without a call
         path: e.Path = [*base, name] if n == 1 else [*base, name, -n]
     else:
-        path = path_of(index, ask, add)
+        path = path_of_ask(index, ask, add)
         if add:
             index.register(add)
     key = f"{ask.scope}{ask.name}#{n}" if n > 1 else ask.scope + ask.name  # key_of: a call for every step

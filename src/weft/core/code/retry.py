@@ -13,7 +13,7 @@ from weft.core import events as e
 from weft.core.code.state import CodeIndex, CodeState, Entry
 from weft.core.ids import EntryId
 from weft.core.run import by_hand
-from weft.core.run.repeats import irreversible_in_flight, outcome_unknown
+from weft.core.run.repeats import child_in_doubt, irreversible_in_flight, is_in_doubt, outcome_unknown
 from weft.errors import NotFound, Refused
 
 _encode = msgspec.json.Encoder().encode
@@ -56,6 +56,7 @@ def decide_retry(state: CodeState, index: CodeIndex, command: c.RetryRun) -> Seq
     forced = _in_flight(state, dropped)
     if forced and not command.force:
         raise irreversible_in_flight(state, forced)
+    _check_children(state, dropped, command)
     places = [*state.undone, *(state.entries[number].key for number in dropped)]
     known = set(dropped)
     rewound = [number for number in loops_past(state, index, places) if number not in known]
@@ -64,6 +65,16 @@ def decide_retry(state: CodeState, index: CodeIndex, command: c.RetryRun) -> Seq
         dropped=all_dropped, earlier=_repeated_work(state, all_dropped, min(all_dropped, default=0)), forced=forced
     )
     return (*_stop_all(state, dropped, forced), retried)
+
+
+def _check_children(state: CodeState, numbers: Iterable[int], command: c.RetryRun) -> None:
+    """Raise Refused if a child run would be repeated that failed with a step that must not be performed twice."""
+    entries = [state.entries[number] for number in numbers]
+    doubtful = [entry.key for entry in entries if entry.kind == "child" and is_in_doubt(entry.failure)]
+    places = [place for place in doubtful if place not in command.approved]
+    if places and not command.force:
+        advice = f"To set its result: weft set {state.run_id} {places[0]} --output JSON. "
+        raise child_in_doubt(state, places, advice)
 
 
 def _in_flight(state: CodeState, numbers: Iterable[int]) -> list[EntryId]:
@@ -115,7 +126,7 @@ SETTABLE = ("step", "child", "ask", "now", "random", "uuid")
 _RESTING = ("paused", "held", "failed")
 
 
-def decide_set(state: CodeState, index: CodeIndex, command: c.SetResult) -> Sequence[e.AnyEvent]:
+def decide_set_ended(state: CodeState, index: CodeIndex, command: c.SetResult) -> Sequence[e.AnyEvent]:
     """Replace the result of an entry that has ended. Everything that began after it is repeated."""
     entry = index.find(command.place)
     if entry is None:
@@ -133,7 +144,7 @@ def _set_finished(state: CodeState, index: CodeIndex, entry: Entry, command: c.S
     is_output = by_hand.check_given(command)
     output = command.output
     if is_output and entry.kind == "ask":
-        output = Raw(_encode(_decision(command, state.at)))
+        output = Raw(_encode(_decision_by_hand(command, state.at)))
     dropped = [number for number, one in state.entries.items() if number > entry.id and not is_kept(one)]
     forced = _in_flight(state, dropped)
     if forced and not command.force:
@@ -144,7 +155,7 @@ def _set_finished(state: CodeState, index: CodeIndex, entry: Entry, command: c.S
     event = e.ResultSet(
         entry=entry.id,
         output=output if is_output else e.ABSENT,
-        failure=None if is_output else by_hand.failure_of(command, entry.key),
+        failure=None if is_output else by_hand.failure_by_hand(command, entry.key),
         dropped=[*dropped, *rewound],
         earlier=_repeated_work(state, [*dropped, *rewound], entry.id),
         forced=forced,
@@ -155,8 +166,8 @@ def _set_finished(state: CodeState, index: CodeIndex, entry: Entry, command: c.S
     return (*_stop_all(state, dropped, forced), event)
 
 
-def _decision(command: c.SetResult, at: int) -> dict[str, Any]:
-    given = by_hand.decision_of(command)
+def _decision_by_hand(command: c.SetResult, at: int) -> dict[str, Any]:
+    given = by_hand.read_decision(command)
     by = [command.by] if command.by else []
     reason = str(given.get("reason") or command.reason)
     return {"approved": given["approved"], "by": by, "reason": reason, "form": given.get("form"), "at": at}

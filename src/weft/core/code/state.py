@@ -113,7 +113,7 @@ class CodeIndex:
     def _add_to_scope(self, scopes: dict[str, Scope], entry: Entry) -> None:
         cut = entry.key.rfind("/") + 1
         if cut:
-            _scope(scopes, entry.key[:cut]).entries.append(entry.id)
+            _get_or_add_scope(scopes, entry.key[:cut]).entries.append(entry.id)
 
     def below(self, prefix: str) -> list[int]:
         """Return the entries in a scope and in all scopes below it."""
@@ -127,26 +127,26 @@ class CodeIndex:
         outer = self.scopes.get(prefix[: prefix.rfind("/", 0, -1) + 1])
         if outer is not None:
             outer.scopes.pop(prefix, None)
-        return self._drop(prefix)
+        return self._drop_scopes(prefix)
 
-    def _drop(self, prefix: str) -> list[int]:
+    def _drop_scopes(self, prefix: str) -> list[int]:
         scope = self.scopes.pop(prefix, None)
         if scope is None:
             return []
         entries = list(scope.entries)
         for inner in scope.scopes:
-            entries.extend(self._drop(inner))
+            entries.extend(self._drop_scopes(inner))
         self.paths.pop(prefix, None)
         return entries
 
 
-def _scope(scopes: dict[str, Scope], prefix: str) -> Scope:
+def _get_or_add_scope(scopes: dict[str, Scope], prefix: str) -> Scope:
     scope = scopes.get(prefix)
     if scope is None:
         scope = scopes[prefix] = Scope()
         cut = prefix.rfind("/", 0, -1) + 1
         if cut:
-            _scope(scopes, prefix[:cut]).scopes[prefix] = None
+            _get_or_add_scope(scopes, prefix[:cut]).scopes[prefix] = None
     return scope
 
 

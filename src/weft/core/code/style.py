@@ -16,16 +16,17 @@ from msgspec import Raw
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.code import asks, edits, endings, patch
-from weft.core.code.locations import readable
-from weft.core.code.retry import decide_retry, decide_set
+from weft.core.code.locations import readable_path
+from weft.core.code.retry import decide_retry, decide_set_ended
 from weft.core.code.state import CodeIndex, CodeState, Entry
 from weft.core.ids import CANCEL, EntryId
 from weft.core.run import asked_patches, lifecycle, undo
-from weft.core.run.children import child_start
+from weft.core.run.children import start_for_child
 from weft.core.run.decide import DECIDE
 from weft.core.run.effects import EFFECTS
 from weft.core.run.env import Env
 from weft.core.run.evolve import with_style_rows
+from weft.core.run.fork import never_reached
 from weft.core.run.mail import MAIL
 from weft.core.run.state import Status, Undo
 from weft.core.run.statuses import not_in_graph
@@ -85,7 +86,7 @@ class CodeStyle:
         return number if entry is not None and (entry.kind == "ask" or number in self.state.asks) else None
 
     def set_ended(self, command: c.SetResult) -> Sequence[e.AnyEvent]:
-        return decide_set(self.state, self.index, command)
+        return decide_set_ended(self.state, self.index, command)
 
     def result_error(self, number: int, output: Raw, env: Env) -> str | None:
         return None
@@ -103,6 +104,18 @@ class CodeStyle:
     def review(self) -> Sequence[str]:
         return self.state.review
 
+    def no_work_at(self, place: str) -> str:
+        state = self.state
+        steps = [*(entry.key for entry in state.entries.values() if entry.kind in ("step", "child")), *state.earlier]
+        names = [step.rpartition("/")[2].partition("#")[0] for step in steps]  # other code may come there another way
+        return never_reached(place, c.EditRun(steps=steps, more=names))
+
+    def step_at(self, place: str) -> str:
+        return place.rpartition("/")[2].partition("#")[0]
+
+    def named_places(self) -> Sequence[str]:
+        return ()
+
     def is_all_at(self, place: str) -> bool:
         raise not_in_graph(self.state, place)
 
@@ -115,8 +128,8 @@ class CodeStyle:
     def join_undo(self, dropped: list[Undo]) -> None:
         undo.join_stack(self.state, dropped)
 
-    def child_start(self, event: e.ChildStarted) -> c.StartRun:
-        return child_start(self.state, event)
+    def start_for_child(self, event: e.ChildStarted) -> c.StartRun:
+        return start_for_child(self.state, event)
 
     # --- changes of entries ---------------------------------------------------------------------------------------
 
@@ -151,9 +164,9 @@ class CodeStyle:
         """Store the result of an entry and append it to the facts for the code."""
         entry = self.state.entries.get(ended.number)
         if ended.how == "stopped":
-            self._stopped(entry, ended.number)
+            self._mark_cancelled(entry, ended.number)
             return
-        if entry is None or (entry.status != "open" and not self._succeeded_late(entry, ended)):
+        if entry is None or (entry.status != "open" and not self._has_succeeded_late(entry, ended)):
             return
         if ended.how == "late":
             message = f"{entry.key} did not come in time"
@@ -170,14 +183,14 @@ class CodeStyle:
                 entry.once = ""  # nobody performed it
             self.state.facts.append(ended.number)
 
-    def _succeeded_late(self, entry: Entry, ended: Ended) -> bool:
+    def _has_succeeded_late(self, entry: Entry, ended: Ended) -> bool:
         """Return whether a task succeeded after the code had ended. A retry can use its result."""
         return entry.status == "cancelled" and ended.how == "task" and self.state.ended and ended.failure is None
 
     def retry_later(self, number: int, due: int) -> None:
         """Do nothing, because the entry stays open until the next attempt ends."""
 
-    def _stopped(self, entry: Entry | None, number: int) -> None:
+    def _mark_cancelled(self, entry: Entry | None, number: int) -> None:
         state = self.state
         if entry is not None and entry.status == "open":
             entry.status = "cancelled"
@@ -194,7 +207,7 @@ class CodeStyle:
         state, index = self.state, self.index
         if event.add:
             index.register(event.add)
-        entry = Entry(id=EntryId(state.seq), key=readable(event.at, state.names), kind=kind)
+        entry = Entry(id=EntryId(state.seq), key=readable_path(event.at, state.names), kind=kind)
         if state.earlier and (kept := index.find(entry.key)) is not None:
             self._drop(kept.id)  # its result is for another input
         state.entries[state.seq] = entry
@@ -239,18 +252,18 @@ class CodeStyle:
 
     # --- events ---------------------------------------------------------------------------------------------------
 
-    def _stop_requested(self, event: e.CancelRequested | e.RunTimedOut) -> None:
+    def _add_cancel_fact(self, event: e.CancelRequested | e.RunTimedOut) -> None:
         self.state.facts.append(CANCEL)
 
-    def _retried(self, event: e.RunRetried) -> None:
-        self._repeat(event.dropped, min(event.dropped, default=self.state.seq))
+    def _evolve_retried(self, event: e.RunRetried) -> None:
+        self._drop_to_repeat(event.dropped, min(event.dropped, default=self.state.seq))
 
-    def _result_set(self, event: e.ResultSet) -> None:
+    def _evolve_result_set(self, event: e.ResultSet) -> None:
         """Replace the result of an entry that has ended. An open one ends by the next event."""
         entry = self.state.entries.get(event.entry)
         if entry is None or not (bytes(event.output) or event.failure is not None):
             return
-        self._repeat(event.dropped, entry.id)
+        self._drop_to_repeat(event.dropped, entry.id)
         entry.status = "done" if event.failure is None else "failed"
         entry.output, entry.failure = event.output or e.NULL, event.failure
         entry.optional = True
@@ -258,7 +271,7 @@ class CodeStyle:
             self.state.facts.append(entry.id)
         self.state.undone = [place for place in self.state.undone if place != entry.key]
 
-    def _repeat(self, dropped: Sequence[int], first: int) -> None:
+    def _drop_to_repeat(self, dropped: Sequence[int], first: int) -> None:
         """Remove entries that the code will ask for again, because the result of entry ``first`` may change."""
         state = self.state
         for number in dropped:
@@ -275,15 +288,15 @@ class CodeStyle:
         state.dropped = 0
         state.steps_done = sum(1 for entry in state.entries.values() if entry.kind == "step" and entry.status == "done")
 
-    def _forked(self, event: e.RunForked) -> None:
+    def _evolve_forked(self, event: e.RunForked) -> None:
         for child in event.children:
             if child.entry in self.state.entries:
                 self.state.entries[child.entry].child = child.run_id
 
-    def _edited(self, event: e.RunEdited) -> None:
+    def _evolve_edited(self, event: e.RunEdited) -> None:
         edits.evolve_edited(self.index, event)
 
-    def _patched(self, event: e.RunPatched) -> None:
+    def _evolve_patched(self, event: e.RunPatched) -> None:
         patch.evolve_patch(self.state, event)
 
     def _patch_noted(self, _: Any) -> None:
@@ -292,11 +305,11 @@ class CodeStyle:
         seq = self.state.seq
         self.still = (first if last == seq - 1 else seq - 1, seq)
 
-    def _answered(self, event: e.AskAnswered) -> None:
+    def _evolve_answered(self, event: e.AskAnswered) -> None:
         if event.ask in self.state.asked:
             self._patch_noted(event)
 
-    def _dropped(self, event: e.EntriesDropped) -> None:
+    def _evolve_dropped(self, event: e.EntriesDropped) -> None:
         state = self.state
         for number in event.dropped:
             entry = state.entries.get(number)
@@ -307,7 +320,7 @@ class CodeStyle:
         state.dropped = 0
         state.steps_done = sum(1 for entry in state.entries.values() if entry.kind == "step" and entry.status == "done")
 
-    def _attributes_set(self, event: e.AttributesSet) -> None:
+    def _evolve_attributes_set(self, event: e.AttributesSet) -> None:
         self._open(event, "set").status = "done"
         for name, value in event.attributes.items():
             if value is None:
@@ -315,22 +328,22 @@ class CodeStyle:
             else:
                 self.state.attributes[name] = value
 
-    def _message_refused(self, event: e.MessageRefused) -> None:
+    def _evolve_message_refused(self, event: e.MessageRefused) -> None:
         entry = self.state.entries.get(event.wait)
         if entry is not None:
             entry.round = 1
 
-    def _message_answered(self, event: e.MessageAnswered) -> None:
+    def _evolve_message_answered(self, event: e.MessageAnswered) -> None:
         if event.at:
             self._open(event, "answer").status = "done"
 
-    def _value_recorded(self, event: e.ValueRecorded) -> None:
+    def _evolve_value_recorded(self, event: e.ValueRecorded) -> None:
         entry = self._open(event, event.of)
         self.state.is_agent = self.state.is_agent or event.of == "spec"
         entry.status = "done"
         entry.output = event.value
 
-    def _race_decided(self, event: e.RaceDecided) -> None:
+    def _evolve_race_decided(self, event: e.RaceDecided) -> None:
         entry = self._open(event, "race")
         self._settle(entry, Raw(_encode(event.winner)))
         losers = tuple(f"{entry.key}/{loser}/" for loser in event.losers)
@@ -346,59 +359,59 @@ class CodeStyle:
             draining = [number for number in numbers if number in tasks and tasks[number].draining]
             undo.drop_work(self.state, draining, lambda done: done.location.startswith(prefixes), since=min(numbers))
 
-    def _loop(self, event: e.LoopTurned | e.LoopFinished) -> Entry:
+    def _loop_entry(self, event: e.LoopTurned | e.LoopFinished) -> Entry:
         if not event.add:
-            number = self.index.keys.get(readable(event.at, self.state.names))
+            number = self.index.keys.get(readable_path(event.at, self.state.names))
             if number is not None:
                 return self.state.entries[number]
         return self._open(event, "loop")
 
-    def _loop_turned(self, event: e.LoopTurned) -> None:
-        entry = self._loop(event)
+    def _evolve_loop_turned(self, event: e.LoopTurned) -> None:
+        entry = self._loop_entry(event)
         entry.round = event.round
         entry.output = event.state
         oldest = event.round - event.keep - 1
         if oldest >= 0:
             self._drop_scope(f"{entry.key}/~{oldest}/")
 
-    def _loop_finished(self, event: e.LoopFinished) -> None:
-        entry = self._loop(event)
+    def _evolve_loop_finished(self, event: e.LoopFinished) -> None:
+        entry = self._loop_entry(event)
         self._drop_scope(f"{entry.key}/")
         entry.round = event.rounds
         self._settle(entry, event.output)
 
     evolve: ClassVar[EvolveRows] = with_style_rows(
         {
-            e.CancelRequested: _stop_requested,
-            e.RunTimedOut: _stop_requested,
-            e.RunRetried: _retried,
-            e.RunForked: _forked,
-            e.RunEdited: _edited,
-            e.RunPatched: _patched,
+            e.CancelRequested: _add_cancel_fact,
+            e.RunTimedOut: _add_cancel_fact,
+            e.RunRetried: _evolve_retried,
+            e.RunForked: _evolve_forked,
+            e.RunEdited: _evolve_edited,
+            e.RunPatched: _evolve_patched,
             e.PatchAsked: _patch_noted,
             e.PatchReviewAsked: _patch_noted,
             e.PatchDropped: _patch_noted,
-            e.AskAnswered: _answered,
-            e.EntriesDropped: _dropped,
-            e.ResultSet: _result_set,
-            e.AttributesSet: _attributes_set,
-            e.MessageRefused: _message_refused,
-            e.MessageAnswered: _message_answered,
-            e.ValueRecorded: _value_recorded,
-            e.RaceDecided: _race_decided,
-            e.LoopTurned: _loop_turned,
-            e.LoopFinished: _loop_finished,
+            e.AskAnswered: _evolve_answered,
+            e.EntriesDropped: _evolve_dropped,
+            e.ResultSet: _evolve_result_set,
+            e.AttributesSet: _evolve_attributes_set,
+            e.MessageRefused: _evolve_message_refused,
+            e.MessageAnswered: _evolve_message_answered,
+            e.ValueRecorded: _evolve_value_recorded,
+            e.RaceDecided: _evolve_race_decided,
+            e.LoopTurned: _evolve_loop_turned,
+            e.LoopFinished: _evolve_loop_finished,
         }
     )
 
     decide: ClassVar[DecideRows] = {
         **DECIDE,
-        **dict.fromkeys(asks.ASKS, asks.decide),
-        c.RefuseMessage: endings.refuse_message,
-        c.CancelEntry: endings.cancel_entry,
-        c.CompleteRun: endings.complete,
-        c.FailRun: endings.fail,
-        c.EndCancelled: endings.end_cancelled,
+        **dict.fromkeys(asks.ASKS, asks.decide_code_ask),
+        c.RefuseMessage: endings.decide_refuse_message,
+        c.CancelEntry: endings.decide_cancel_entry,
+        c.CompleteRun: endings.decide_complete,
+        c.FailRun: endings.decide_fail,
+        c.EndCancelled: endings.decide_end_cancelled,
         c.EditRun: edits.decide_edit,
         c.DropEntries: edits.decide_drop,
     }

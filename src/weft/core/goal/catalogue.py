@@ -10,7 +10,7 @@ Rules: docs/internals/goal.md#1-the-catalogue.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -99,13 +99,27 @@ class Catalogue:
         self.consumers: dict[str, list[str]] = {}
         self.callers: dict[str, list[str]] = {}
         """By goal, the steps that reach it in a child run."""
-        self._types: dict[str, dict[bytes, Declared]] = {}
+        self.types: dict[str, dict[bytes, Declared]] = {}
         """The different types that each fact is declared to have. Types that agree are similar, so there are few."""
         self.plans: dict[tuple[tuple[str, ...], frozenset[str]], GoalPlan] = {}
         """A cache of plans made from the current catalogue."""
         self.seq = 0
         for step in steps:
             self._add(step)
+
+    def copy(self, kind: type[Catalogue] | None = None) -> Catalogue:
+        """Return a copy, perhaps of another kind, that changes independently. Much cheaper than adding all steps."""
+        copied = (kind or Catalogue)()
+        copied.entries, copied.health, copied.seq = dict(self.entries), dict(self.health), self.seq
+        copied.providers, copied.consumers, copied.callers = (
+            {name: list(steps) for name, steps in table.items()}
+            for table in (self.providers, self.consumers, self.callers)
+        )
+        copied.types = {
+            fact: {key: Declared(known.type, set(known.steps)) for key, known in kinds.items()}
+            for fact, kinds in self.types.items()
+        }
+        return copied
 
     def __contains__(self, step_id: str) -> bool:
         return step_id in self.entries
@@ -114,13 +128,13 @@ class Catalogue:
         """Return a registered step. Raises UnknownStep."""
         entry = self.entries.get(step_id)
         if entry is None:
-            raise self._unknown(step_id)
+            raise self._unknown_step_error(step_id)
         return entry.definition
 
     def fact_type(self, fact: str) -> Type:
         """Return the type of a fact: of the declarations that agree, the most specific one."""
         narrowest: Type = None
-        for declared in self._types.get(fact, {}).values():
+        for declared in self.types.get(fact, {}).values():
             narrowest = narrower(narrowest, declared.type)
         return narrowest
 
@@ -172,7 +186,7 @@ class Catalogue:
         found = [*self.type_conflicts(step)]
         if found:
             raise bad_step(step.id, found)
-        cycle = self._cycle(step) if cycles else []
+        cycle = self._find_cycle_through(step) if cycles else []
         if cycle:
             path = " -> ".join(cycle)
             raise BadStep(
@@ -187,7 +201,7 @@ class Catalogue:
         for fact, declared in declared_types(step):
             others = [
                 (min(known.steps - {step.id}), known.type)
-                for known in self._types.get(fact, {}).values()
+                for known in self.types.get(fact, {}).values()
                 if not types_agree(declared, known.type) and known.steps != {step.id}
             ]
             if others:
@@ -200,7 +214,7 @@ class Catalogue:
                     suggestion="A fact has one type everywhere. Rename one of the facts, or use `any`.",
                 )
 
-    def _cycle(self, step: StepDef) -> list[str]:
+    def _find_cycle_through(self, step: StepDef) -> list[str]:
         """Return a path from a step back to itself, through its needs and the goals of child runs.
 
         The steps registered before have no cycle, so a new cycle must pass through this step. That requires a step
@@ -214,7 +228,7 @@ class Catalogue:
         while todo:
             here = todo.pop()
             definition = step if here == step.id else self.entries[here].definition
-            for there in self._upstream(definition, step):
+            for there in self._providers_upstream(definition, step):
                 if there == step.id:
                     return [step.id, *reversed(_path_back(here, came_from, step.id)), step.id]
                 if there not in came_from and there in self.entries:
@@ -222,12 +236,17 @@ class Catalogue:
                     todo.append(there)
         return []
 
-    def has_cycle(self) -> bool:
-        """Return whether any step needs itself, directly or through others. Linear in the size of the catalogue."""
+    def has_cycle(self, steps: Iterable[str] | None = None) -> bool:
+        """Return whether any of these steps (default: all) needs itself, or needs a step that does.
+
+        Linear in the number of steps that they depend on.
+        """
         # Facts are nodes too, so a fact with many providers and readers costs their sum, not their product.
         done: set[tuple[str, str]] = set()
         open_places: set[tuple[str, str]] = set()
-        todo: list[tuple[tuple[str, str], bool]] = [(("step", step), False) for step in self.entries]
+        todo: list[tuple[tuple[str, str], bool]] = [
+            (("step", step), False) for step in (self.entries if steps is None else steps)
+        ]
         while todo:
             place, leaving = todo.pop()
             if leaving:
@@ -240,7 +259,7 @@ class Catalogue:
                 return True
             open_places.add(place)
             todo.append((place, True))
-            for there in self._before(place):
+            for there in self._dependencies_of(place):
                 if there in open_places:
                     return True
                 if there not in done:
@@ -251,10 +270,10 @@ class Catalogue:
         """Return a path from some step back to itself, or an empty list if no step needs itself."""
         if not self.has_cycle():
             return []
-        paths = (self._cycle(entry.definition) for entry in self.entries.values())
+        paths = (self._find_cycle_through(entry.definition) for entry in self.entries.values())
         return next(path for path in paths if path)
 
-    def _before(self, place: tuple[str, str]) -> Iterator[tuple[str, str]]:
+    def _dependencies_of(self, place: tuple[str, str]) -> Iterator[tuple[str, str]]:
         kind, name = place
         if kind == "fact":
             yield from (("step", provider) for provider in self.providers.get(name, ()))
@@ -268,7 +287,7 @@ class Catalogue:
             return True
         return any(fact in self.consumers or fact in step.needs for fact in step.gives)
 
-    def _upstream(self, definition: StepDef, new: StepDef) -> Iterator[str]:
+    def _providers_upstream(self, definition: StepDef, new: StepDef) -> Iterator[str]:
         for fact, need in sorted(definition.needs.items()):
             if need.role == "const":
                 continue
@@ -312,7 +331,7 @@ class Catalogue:
         for goal in _goals_of(step):
             _add_to(self.callers, goal, step.id)
         for fact, declared in declared_types(step):
-            kinds = self._types.setdefault(fact, {})
+            kinds = self.types.setdefault(fact, {})
             kinds.setdefault(_type_key(declared), Declared(declared, set())).steps.add(step.id)
 
     def _remove(self, step_id: str) -> None:
@@ -326,14 +345,14 @@ class Catalogue:
         for goal in _goals_of(entry.definition):
             _remove_from(self.callers, goal, step_id)
         for fact, declared in declared_types(entry.definition):
-            kinds, key = self._types[fact], _type_key(declared)
+            kinds, key = self.types[fact], _type_key(declared)
             known = kinds.get(key)
             if known is not None:
                 known.steps.discard(step_id)
                 if not known.steps:
                     del kinds[key]
 
-    def _unknown(self, step_id: str) -> UnknownStep:
+    def _unknown_step_error(self, step_id: str) -> UnknownStep:
         hint = did_you_mean(step_id, self.entries) or "weft steps lists the catalogue."
         return UnknownStep(f'No step "{step_id}" is in the catalogue.', hint=hint)
 

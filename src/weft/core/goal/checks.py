@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -79,15 +80,15 @@ class _Checks:
             self._add(
                 "bad_id", "id", f"{definition.id!r} is not a valid step id.", "Use only letters, digits and _ . + -"
             )
-        self._way()
+        self._check_way()
         for fact, need in definition.needs.items():
-            self._need(f"needs.{fact}", fact, need)
+            self._check_need(f"needs.{fact}", fact, need)
         for fact, give in definition.gives.items():
-            self._type(f"gives.{fact}.type", give.type)
+            self._check_type(f"gives.{fact}.type", give.type)
             if give.whole and (give.key or give.mapping is not None):
                 self._add("bad_give", f"gives.{fact}", f"{fact} is both the whole result and a part.", "Choose one.")
-        self._names()
-        self._policies()
+        self._check_names()
+        self._check_policies()
         for place, script, names in definition.scripts():
             why = self.languages.script(script, names)
             if why is not None:
@@ -97,7 +98,7 @@ class _Checks:
     def _add(self, code: str, path: str, message: str, suggestion: str = "") -> None:
         self.found.append(Finding(f"goal.{code}", message, path=path, suggestion=suggestion))
 
-    def _way(self) -> None:
+    def _check_way(self) -> None:
         is_empty = False
         match self.definition.way:
             case StepWay(step=name) | WorkflowWay(workflow=name) | HttpWay(url=name) | AskWay(title=name):
@@ -112,7 +113,7 @@ class _Checks:
             kind = type(self.definition.way).__name__.removesuffix("Way").lower()
             self._add("bad_way", kind, f"`{kind}` is empty.", "Name the work to perform.")
 
-    def _type(self, path: str, declared: types.Type) -> None:
+    def _check_type(self, path: str, declared: types.Type) -> None:
         if isinstance(declared, dict):
             why = self.languages.schema(declared)
             if why is not None:
@@ -120,13 +121,13 @@ class _Checks:
         elif declared is not None and not types.is_word(declared):
             self._add("bad_type", path, f'there is no type "{declared}".', did_you_mean(declared, types.WORDS))
 
-    def _need(self, path: str, fact: str, need: Need) -> None:
+    def _check_need(self, path: str, fact: str, need: Need) -> None:
         known = len(self.found)
-        self._type(f"{path}.type", need.type)
+        self._check_type(f"{path}.type", need.type)
         typed = len(self.found) == known
         match need.role:
             case "const":
-                self._const(path, need)
+                self._check_const(path, need)
             case "required":
                 if need.deadline is not None:
                     self._add("bad_need", f"{path}.deadline", f"{fact} is required, so it cannot have a deadline.")
@@ -144,11 +145,11 @@ class _Checks:
             what = types.type_text(need.type) if need.collect != "none" else "nothing"
             self._add("bad_need", f"{path}.each", f"`each` needs an array, but {fact} is {what}.")
         if typed and need.default is not msgspec.UNSET:
-            self._value(f"{path}.default", need, need.default)
+            self._check_value(f"{path}.default", need, need.default)
         if typed and need.role == "const" and need.value is not msgspec.UNSET:
-            self._value(f"{path}.const", need, need.value)
+            self._check_value(f"{path}.const", need, need.value)
 
-    def _const(self, path: str, need: Need) -> None:
+    def _check_const(self, path: str, need: Need) -> None:
         if need.meta and need.meta not in METADATA:
             known = f"Known names: {', '.join(METADATA)}."
             self._add("bad_need", path, f'a run has no metadata "{need.meta}".', known)
@@ -165,7 +166,7 @@ class _Checks:
             if present:
                 self._add("bad_need", f"{path}.{field}", f"a const cannot have {field}: it reads no fact.")
 
-    def _value(self, path: str, need: Need, value: Any) -> None:
+    def _check_value(self, path: str, need: Need, value: Any) -> None:
         try:
             raw = _encode(value)
         except (TypeError, ValueError) as error:
@@ -178,23 +179,28 @@ class _Checks:
                 self._add("bad_need", path, f"{why}.")
                 return
 
-    def _names(self) -> None:
+    def _check_names(self) -> None:
         definition = self.definition
         for fact in definition.gives:
             if fact in definition.needs:
                 self._add("two_roles", f"gives.{fact}", f"{fact} is both needed and given.", "Give it another name.")
-        self._unique("needs", [inner_name(fact, need) for fact, need in definition.needs.items()])
+        self._check_unique("needs", [inner_name(fact, need) for fact, need in definition.needs.items()])
         # Only with mappings may several facts be computed from one part of the result.
-        self._unique("gives", [give_key(fact, give) for fact, give in definition.gives.items() if not give.mapping])
+        self._check_unique(
+            "gives", [give_key(fact, give) for fact, give in definition.gives.items() if not give.mapping]
+        )
         for side, facts in (("needs", definition.needs), ("gives", definition.gives)):
             if any(not fact for fact in facts):
                 self._add("bad_name", side, "a fact needs a name.")
 
-    def _unique(self, side: str, names: Sequence[str]) -> None:
-        for name in sorted({name for name in names if names.count(name) > 1}):
-            self._add("same_name", side, f"two {side} have the inner name {name}.")
+    def _check_unique(self, side: str, names: Sequence[str]) -> None:
+        if len(set(names)) == len(names):
+            return
+        for name, count in sorted(Counter(names).items()):
+            if count > 1:
+                self._add("same_name", side, f"two {side} have the inner name {name}.")
 
-    def _policies(self) -> None:
+    def _check_policies(self) -> None:
         definition = self.definition
         if definition.width < 1:
             self._add("bad_width", "width", f"a width of {definition.width} would start nothing.", "Use at least 1.")

@@ -85,7 +85,7 @@ class Give(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Computes the value from the raw result, which it can use as ``value``."""
 
 
-def of_agent(gives: dict[str, Give]) -> dict[str, Give]:
+def agent_gives(gives: dict[str, Give]) -> dict[str, Give]:
     """Return the outputs of a step that an agent performs: fields of its answer, or the whole answer."""
     found: dict[str, Give] = {}
     for fact, give in gives.items():
@@ -218,21 +218,20 @@ def give_key(fact: str, give: Give) -> str:
     return give.key or fact
 
 
-def fact_type(definition: StepDef, fact: str) -> Type:
-    """Return the declared type of a fact that the step gives. A step with an ``each`` need gives a list of items."""
-    each = [need for need in definition.needs.values() if need.each]
-    if not each:
-        return definition.gives[fact].type
-    return "array" if any(is_array(need.type) for need in each) else "any"
-
-
 def declared_types(definition: StepDef) -> Iterator[tuple[str, Type]]:
-    """Yield every fact of the step with its declared type. A const declares nothing."""
+    """Yield every fact of the step with its declared type. A const declares nothing.
+
+    A step with an ``each`` need gives lists of items.
+    """
+    split = []
     for fact, need in definition.needs.items():
         if need.role != "const":
             yield fact, need.type
-    for fact in definition.gives:
-        yield fact, fact_type(definition, fact)
+        if need.each:
+            split.append(need.type)
+    listed = "array" if any(is_array(declared) for declared in split) else "any"
+    for fact, give in definition.gives.items():
+        yield fact, listed if split else give.type
 
 
 def may_be_split(need: Need) -> bool:
@@ -243,7 +242,7 @@ def may_be_split(need: Need) -> bool:
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-def digest(definition: StepDef) -> str:
+def definition_digest(definition: StepDef) -> str:
     """Return a digest of a definition. Equal definitions have equal digests on every machine."""
     return blake2b(_encode(definition), digest_size=12).hexdigest()
 
@@ -251,4 +250,4 @@ def digest(definition: StepDef) -> str:
 def work_digest(definition: StepDef) -> str:
     """Return a digest of the parts that determine a result: not the id, title, labels, policy, cache and width."""
     bare = msgspec.structs.replace(definition, id="", title="", labels={}, policy=DEFAULT_POLICY, cache=None, width=1)
-    return digest(bare)
+    return definition_digest(bare)

@@ -14,7 +14,7 @@ from weft.core.goal import types
 from weft.core.goal.definitions import StepDef, inner_name
 from weft.core.goal.nodes import NeedNode, StepNode
 from weft.core.goal.plan import GoalPlan
-from weft.core.goal.scripts import ScriptReader, Unmapped, contents, decode_json, decode_parts, encode_json
+from weft.core.goal.scripts import ScriptReader, Unmapped, decode_json, decode_parts, encode_json, load_contents
 from weft.core.goal.shape import NeedShape, StepShape
 from weft.core.goal.state import GoalState, Value
 from weft.core.goal.types import type_error
@@ -168,7 +168,7 @@ def bind(step: StepNode, state: GoalState, reader: ScriptReader, env: Env) -> Bo
     for node in step.needs:
         values = state.facts.get(node.fact.name, ())
         chosen.append([values[place] for place in chosen_values(node, values)])
-    loaded = iter(contents([value.value for values in chosen for value in values], env))
+    loaded = iter(load_contents([value.value for values in chosen for value in values], env))
     counts = iter(chosen)
     inputs: dict[str, Any] = {}
     for shape in step.shape.bound:

@@ -109,8 +109,8 @@ class Items:
             if ended.failure is not None and ended.failure.code == BAD_OUTPUT:
                 tasks.remember_undo(self.state, ended.number, ended.task, e.NULL, ended.task.place)
             if self.state.undo:
-                self._move_undo(place, ended.number)
-        self._end(ended.number)
+                self._move_undo_to_step(place, ended.number)
+        self._forget_ended(ended.number)
         if ended.how == "late" or ended.failure is not None:
             self.state.steps[place.step].ended.append(place.index)
         else:
@@ -123,7 +123,7 @@ class Items:
         if place.index in run.due:
             run.due.remove(place.index)
 
-    def _move_undo(self, place: Place, number: int) -> None:
+    def _move_undo_to_step(self, place: Place, number: int) -> None:
         """Move the undo of an item to its step, until the step is over."""
         state = self.state
         if state.ended or state.undo[-1].task != number:
@@ -142,7 +142,7 @@ class Items:
         if node.run.status == "active" and is_deferred(node.shape, bytes(result)):
             self.flow.unchecked.append((node, place.index))
 
-    def _end(self, number: int) -> None:
+    def _forget_ended(self, number: int) -> None:
         """Remove an item that is over from the counts."""
         place = self.state.places.pop(number)
         run = self.state.steps[place.step]
@@ -165,7 +165,7 @@ class Items:
         for fact in list(run.windows):
             self.close_window(run, fact)
         for index, number in list(run.open.items()):
-            if self._drains(number):
+            if self._let_drain(number):
                 continue
             del run.open[index]
             run.ended.append(index)
@@ -186,7 +186,7 @@ class Items:
                     run.undo.append(state.undo.pop())
         run.active, run.due = 0, []
 
-    def _drains(self, number: int) -> bool:
+    def _let_drain(self, number: int) -> bool:
         state = self.state
         task: OpenTask | None = state.tasks.get(number)
         in_progress = task is not None and task.due <= state.at

@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 
 from weft.core.goal.nodes import IDLE, FactNode, NeedNode, StepNode
 from weft.core.goal.plan import GoalPlan
-from weft.core.goal.shape import shape_of
+from weft.core.goal.shape import shape_of_plan
 from weft.core.goal.state import OVER_STEP, GoalState, StepRun, Value
 
 NOTHING: Mapping[str, Value] = {}
@@ -48,29 +48,29 @@ class NeedCounts:
         self._touched: list[StepNode] = []
         self.checked: dict[str, dict[str, bytes]] = {}
         """A cache of outputs that were checked when their results arrived, for steps without a fan-out."""
-        self._build()
+        self._count_all()
 
     # --- building -------------------------------------------------------------------------------------------------
 
-    def _build(self) -> None:
+    def _count_all(self) -> None:
         """Count everything from the plan and the state."""
         goals, facts = self.plan.goals, self.facts
-        for index, shape in enumerate(shape_of(self.plan).steps):
+        for index, shape in enumerate(shape_of_plan(self.plan).steps):
             step = StepNode(index, shape, self.state.steps[shape.id], goal=shape.id in goals)
             self.steps[shape.id] = step
             self.by_index.append(step)
             for give in shape.gives:
-                fact = facts.get(give.fact) or self._fact(give.fact)
+                fact = facts.get(give.fact) or self._get_or_add_fact(give.fact)
                 fact.providers.append(step)
                 step.gives.append(fact)
             for need in shape.needs:
-                fact = facts.get(need.fact) or self._fact(need.fact)
+                fact = facts.get(need.fact) or self._get_or_add_fact(need.fact)
                 node = NeedNode(step, fact, need)
                 fact.readers.append(node)
                 step.needs.append(node)
                 fact.keeps |= need.need.match is not None or need.need.collect != "first"
         for name, values in self.state.facts.items():
-            self._fact(name).values = len(values)
+            self._get_or_add_fact(name).values = len(values)
         for step in self.by_index:
             self._count_outcome(step)
         for step in self.by_index:
@@ -78,7 +78,7 @@ class NeedCounts:
         self._touched.extend(self.by_index)
         self.propagate()
 
-    def _fact(self, name: str) -> FactNode:
+    def _get_or_add_fact(self, name: str) -> FactNode:
         fact = self.facts.get(name)
         if fact is None:
             fact = self.facts[name] = FactNode(name)
@@ -175,7 +175,7 @@ class NeedCounts:
         need.frozen = True
         step.count(need, 1)
         step.run.decided[need.fact.name] = values
-        self._note(need)
+        self._note_changed_need(need)
 
     def _reassess(self, need: NeedNode) -> None:
         state = need.assess()
@@ -184,9 +184,9 @@ class NeedCounts:
             step.count(need, -1)
             need.state = state
             step.count(need, 1)
-            self._note(need)
+            self._note_changed_need(need)
 
-    def _note(self, need: NeedNode) -> None:
+    def _note_changed_need(self, need: NeedNode) -> None:
         if not need.undecided and need.fact.name in need.step.run.windows:
             self.settled_windows.append((need.step.run, need.fact.name))
         need.step.changed.append(need)
@@ -209,13 +209,13 @@ class NeedCounts:
             else:
                 changed = step.changed
             for need in changed:
-                self._want(need)
+                self._update_wanted(need)
             if step.changed:
                 step.changed = []
             if step.run.status not in OVER_STEP:
-                self._enlist(step)
+                self._add_to_heaps(step)
 
-    def _want(self, need: NeedNode) -> None:
+    def _update_wanted(self, need: NeedNode) -> None:
         needed, needed_now, dead, gated, lacks = need.step.mode
         is_open = need.state == "open" and not need.frozen and (need.gate or not dead) and (lacks or not need.lazy)
         wanted = needed and is_open
@@ -240,7 +240,7 @@ class NeedCounts:
                     if provider.run.status not in OVER_STEP:
                         self._touched.append(provider)
 
-    def _enlist(self, step: StepNode) -> None:
+    def _add_to_heaps(self, step: StepNode) -> None:
         """Put a step that is not over on the heaps of decisions that it may need."""
         status, index = step.run.status, step.index
         if step.needed == 0:
@@ -258,7 +258,7 @@ class NeedCounts:
     # --- queries --------------------------------------------------------------------------------------------------
 
     def first_unstartable(self) -> StepNode | None:
-        return self._first(self.unstartable, "cannot_start")
+        return self._first_step_where(self.unstartable, "cannot_start")
 
     def first_working(self) -> StepNode | None:
         """Return a step whose items are all over, or else one that can begin another item."""
@@ -283,15 +283,15 @@ class NeedCounts:
             heappop(heap)
         return None
 
-    def all_idle(self) -> list[StepNode]:
+    def idle_steps(self) -> list[StepNode]:
         """Return every step that is not needed, in order of ids."""
-        return self._all(self.idle, "is_idle")
+        return self._all_steps_where(self.idle, "is_idle")
 
-    def all_waiting(self) -> list[StepNode]:
+    def waiting_steps(self) -> list[StepNode]:
         """Return every step that starts to wait for an optional need with a deadline, in order of ids."""
-        return self._all(self.waiting, "lacks_window")
+        return self._all_steps_where(self.waiting, "lacks_window")
 
-    def _first(self, heap: Agenda, condition: str) -> StepNode | None:
+    def _first_step_where(self, heap: Agenda, condition: str) -> StepNode | None:
         while heap:
             step = self.by_index[heap[0]]
             if getattr(step, condition):
@@ -299,8 +299,8 @@ class NeedCounts:
             heappop(heap)
         return None
 
-    def _all(self, heap: Agenda, condition: str) -> list[StepNode]:
-        if self._first(heap, condition) is None:
+    def _all_steps_where(self, heap: Agenda, condition: str) -> list[StepNode]:
+        if self._first_step_where(heap, condition) is None:
             return []
         indexes = sorted({index for index in heap if getattr(self.by_index[index], condition)})
         return [self.by_index[index] for index in indexes]

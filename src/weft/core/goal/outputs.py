@@ -10,7 +10,15 @@ from msgspec import Raw
 
 from weft.core.goal import types
 from weft.core.goal.definitions import AskWay, Give, GoalWay, StepDef
-from weft.core.goal.scripts import ScriptReader, Unmapped, content, contents, decode_json, decode_parts, encode_json
+from weft.core.goal.scripts import (
+    ScriptReader,
+    Unmapped,
+    decode_json,
+    decode_parts,
+    encode_json,
+    load_content,
+    load_contents,
+)
 from weft.core.goal.shape import StepShape
 from weft.core.run.composites import open_parts
 from weft.core.run.env import Env
@@ -56,7 +64,7 @@ def read_outputs(step: StepShape, result: bytes, reader: ScriptReader, env: Env)
         return {}
     stored = bytes(result)
     unmarked = step.takes is not None and not stored.startswith(MARKED)
-    body = stored if unmarked else _body(step.definition, result, env)
+    body = stored if unmarked else _result_json(step.definition, result, env)
     outputs: dict[str, bytes] = {}
     parts: dict[str, Raw] | None = None
     for shape in step.gives:
@@ -70,7 +78,7 @@ def read_outputs(step: StepShape, result: bytes, reader: ScriptReader, env: Env)
             raw = body
         else:
             if parts is None:
-                parts = _split(fact, body)
+                parts = _split_result(fact, body)
             part = parts.get(shape.key)
             if part is None:
                 continue
@@ -83,16 +91,16 @@ def read_outputs(step: StepShape, result: bytes, reader: ScriptReader, env: Env)
     return outputs
 
 
-def _body(definition: StepDef, result: bytes, env: Env) -> bytes:
+def _result_json(definition: StepDef, result: bytes, env: Env) -> bytes:
     if isinstance(definition.way, AskWay):
         return encode_json(open_parts(decode_json(result), env.blob))  # a form inside the answer may be a reference
-    body = content(result, env)
+    body = load_content(result, env)
     if isinstance(definition.way, GoalWay):  # only the outputs of the goals, not all facts
         return bytes(decode_parts(body).get("result", Raw(b"null")))
     return body
 
 
-def _split(fact: str, body: bytes) -> dict[str, Raw]:
+def _split_result(fact: str, body: bytes) -> dict[str, Raw]:
     if body == b"null":
         return {}
     try:
@@ -118,7 +126,7 @@ def aggregate_outputs(
     """
     order = sorted(results)
     if not isinstance(step.definition.way, AskWay):
-        contents((results[index] for index in order), env)  # request all missing blobs at once
+        load_contents((results[index] for index in order), env)  # request all missing blobs at once
     lists: dict[str, list[dict[str, Any]]] = {shape.fact: [] for shape in step.gives}
     for index in order:
         for fact, raw in read_outputs(step, results[index], reader, env).items():

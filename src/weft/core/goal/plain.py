@@ -15,10 +15,10 @@ from weft.core.goal.shape import SimpleStep, StepShape
 from weft.core.goal.simple import STARTS_MAX, start_simple
 from weft.core.goal.state import Place
 from weft.core.goal.style import GoalStyle
-from weft.core.goal.turn import start
+from weft.core.goal.turn import start_step
 from weft.core.run.env import Env, MissingInputs
 from weft.core.run.plain import Continuation, succeeded_task
-from weft.core.run.tasks import perform
+from weft.core.run.tasks import make_perform_task
 from weft.core.values import MARKED
 
 
@@ -32,10 +32,10 @@ def take_success(style: GoalStyle, report: c.ReportTaskSucceeded, env: Env) -> C
     if simple is None:
         return _take_counted(style, place, report, env)
     step = simple.steps[place.step]
-    takes = _taken(step.shape, style, report, env)
+    takes = _parts_that_become_facts(step.shape, style, report, env)
     if takes is None or len(takes) < len(step.shape.gives):
         return None
-    done = Continuation(_completed(style, report, env, takes=takes, flow=None), [], rests=False)
+    done = Continuation(_complete_step(style, report, env, takes=takes, flow=None), [], rests=False)
     return _start_readers(style, step, done, env)
 
 
@@ -45,37 +45,39 @@ def _take_counted(style: GoalStyle, place: Place, report: c.ReportTaskSucceeded,
     if flow is None or flow.pumping or flow.unchecked:
         return None
     step = flow.steps[place.step]
-    if not _is_done(step):
+    if not _has_only_result(step):
         return None
-    takes = _taken(step.shape, style, report, env)
+    takes = _parts_that_become_facts(step.shape, style, report, env)
     if takes is None or any(flow.facts[fact].keeps or flow.facts[fact].values for fact in takes):
         return None
-    done = Continuation(_completed(style, report, env, takes=takes, flow=flow), [], rests=False)
+    done = Continuation(_complete_step(style, report, env, takes=takes, flow=flow), [], rests=False)
     return _start_ready(style, flow, done, env)
 
 
-def _is_done(step: StepNode) -> bool:
+def _has_only_result(step: StepNode) -> bool:
     """Return whether a step has its only result now, and something needs it."""
     run = step.run
     return run.status == "active" and not run.fan_out and run.left == 1 and step.needed > 0
 
 
-def _taken(shape: StepShape, style: GoalStyle, report: c.ReportTaskSucceeded, env: Env) -> dict[str, str] | None:
+def _parts_that_become_facts(
+    shape: StepShape, style: GoalStyle, report: c.ReportTaskSucceeded, env: Env
+) -> dict[str, str] | None:
     """Return which parts of a result become facts.
 
     None if they cannot be read now, or if the result has the wrong type.
     """
-    takes = shape.takes
-    if takes is None or shape.deferred or bytes(report.output).startswith(MARKED):
+    takes, result = shape.takes, bytes(report.output)
+    if takes is None or shape.deferred or result.startswith(MARKED):
         return None
     try:
-        found = read_outputs(shape, report.output, style.program.reader, env)
+        found = read_outputs(shape, result, style.program.reader, env)
     except BadOutput:
         return None
     return takes if len(found) == len(takes) else {fact: takes[fact] for fact in found}
 
 
-def _completed(
+def _complete_step(
     style: GoalStyle, report: c.ReportTaskSucceeded, env: Env, *, takes: dict[str, str], flow: NeedCounts | None
 ) -> list[e.AnyEvent]:
     """Complete the step of a task that has succeeded."""
@@ -105,9 +107,10 @@ def _start_readers(style: GoalStyle, step: SimpleStep, done: Continuation, env: 
         event = start_simple(reader, state, style.program, env)
         if event is None:
             return done
-        _begin(style, event, None, done)
+        _start_step(style, event, None, done)
     style.stay_simple()
-    return Continuation(done.events, done.effects, rests=bool(state.tasks))
+    done.rests = bool(state.tasks)
+    return done
 
 
 def _start_ready(style: GoalStyle, flow: NeedCounts, done: Continuation, env: Env) -> Continuation:
@@ -118,22 +121,23 @@ def _start_ready(style: GoalStyle, flow: NeedCounts, done: Continuation, env: En
             return done
         ready = flow.first_ready() if flow.ready else None
         if ready is None:
-            return Continuation(done.events, done.effects, rests=bool(style.state.tasks))
+            done.rests = bool(style.state.tasks)
+            return done
         try:
-            (event,) = start(turn, ready)
+            (event,) = start_step(turn, ready)
         except MissingInputs:
             return done
         if not isinstance(event, e.StepStarted) or event.task is None or event.task.policy.deadline_ms:
             return done
-        _begin(style, event, flow, done)
+        _start_step(style, event, flow, done)
     return done
 
 
-def _begin(style: GoalStyle, event: e.StepStarted, flow: NeedCounts | None, done: Continuation) -> None:
+def _start_step(style: GoalStyle, event: e.StepStarted, flow: NeedCounts | None, done: Continuation) -> None:
     """Start a step with its task."""
     state = style.state
     state.seq += 1
     style.begin_step(event, flow)
     task = state.tasks[state.seq]
     done.events.append(event)
-    done.effects.append(perform(state, state.seq, task, task.place))
+    done.effects.append(make_perform_task(state, state.seq, task, task.place))

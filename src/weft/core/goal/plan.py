@@ -60,11 +60,11 @@ _decoder: msgspec.json.Decoder[GoalPlan] = msgspec.json.Decoder(GoalPlan)
 
 def decode_plan(raw: bytes) -> GoalPlan:
     """Decode a plan. Many runs follow the same plan, so the latest are cached."""
-    return _decoded(bytes(raw))
+    return _decode_cached(bytes(raw))
 
 
 @lru_cache(maxsize=PLANS_KEPT)
-def _decoded(raw: bytes) -> GoalPlan:
+def _decode_cached(raw: bytes) -> GoalPlan:
     return _decoder.decode(raw)
 
 
@@ -87,7 +87,7 @@ def check_complete(plan: GoalPlan) -> None:
     Raises:
         BadPlan: a goal is blocked, or a required fact is missing.
     """
-    for place, blocked in _blocked(plan, ""):
+    for place, blocked in _find_blocked_goals(plan, ""):
         by = ", ".join(blocked.by)
         raise BadPlan(
             f"{place} requires that {by} is absent, and {by} is given.",
@@ -105,10 +105,10 @@ def check_complete(plan: GoalPlan) -> None:
         )
 
 
-def _blocked(plan: GoalPlan, prefix: str) -> Iterable[tuple[str, Excluded]]:
+def _find_blocked_goals(plan: GoalPlan, prefix: str) -> Iterable[tuple[str, Excluded]]:
     for goal in plan.goals:
         excluded = plan.excluded.get(goal)
         if excluded is not None and excluded.why == "blocked":
             yield prefix + goal, excluded
     for step, child in plan.children.items():
-        yield from _blocked(child, f"{prefix}{step}/")
+        yield from _find_blocked_goals(child, f"{prefix}{step}/")

@@ -32,11 +32,11 @@ def render(plan: GoalPlan) -> str:
     """Return the plan as text: the steps that would run, the missing facts, and the steps left out and why."""
     tree = _Tree(plan)
     lines = [line for goal in plan.goals for line in tree.goal(goal)]
-    lines += _missing(plan)
+    lines += _missing_lines(plan)
     left_out = {step: why for step, why in plan.excluded.items() if step not in plan.goals}
     if left_out:
         lines += ["", "left out:"]
-        lines += [f"  {step}: {_reason(why)}" for step, why in left_out.items()]
+        lines += [f"  {step}: {_exclusion_reason(why)}" for step, why in left_out.items()]
     for note in warnings(plan):
         lines += ["", f"note: {note}"]
     return "\n".join(lines)
@@ -57,7 +57,7 @@ def warnings(plan: GoalPlan) -> list[str]:
     return notes
 
 
-def _missing(plan: GoalPlan) -> Iterator[str]:
+def _missing_lines(plan: GoalPlan) -> Iterator[str]:
     for title, names in (("missing:", plan.required), ("missing, should a gate open:", plan.conditional)):
         if names:
             yield ""
@@ -65,7 +65,7 @@ def _missing(plan: GoalPlan) -> Iterator[str]:
             yield from (f"  {name}, needed by {', '.join(plan.missing[name])}" for name in names)
 
 
-def _reason(why: Excluded) -> str:
+def _exclusion_reason(why: Excluded) -> str:
     by = ", ".join(why.by)
     match why.why:
         case "blocked":
@@ -85,63 +85,63 @@ class _Tree:
     def goal(self, goal: str) -> Iterator[str]:
         why = self.plan.excluded.get(goal)
         if why is not None:
-            yield f"{goal}  (goal; {'nothing to do' if why.why == 'satisfied' else why.why}: {_reason(why)})"
+            yield f"{goal}  (goal; {'nothing to do' if why.why == 'satisfied' else why.why}: {_exclusion_reason(why)})"
             return
-        yield f"{self._head(goal)}  (goal)"
+        yield f"{self._step_line(goal)}  (goal)"
         if goal not in self.printed:
-            yield from self._below(goal)
+            yield from self._lines_below(goal)
         while self.postponed:
             step = self.postponed.pop(0)
             yield ""
-            yield f"{self._head(step)}  (from above)"
-            yield from self._below(step)
+            yield f"{self._step_line(step)}  (from above)"
+            yield from self._lines_below(step)
 
-    def _head(self, step: str) -> str:
+    def _step_line(self, step: str) -> str:
         definition = self.plan.steps[step]
         way = way_text(definition)
         gives = f" -> {', '.join(sorted(definition.gives))}" if definition.gives else ""
         when = f"  when {definition.when.source}" if definition.when is not None else ""
         return f"{step}{gives}{f'  [{way}]' if way else ''}{when}"
 
-    def _below(self, top: str) -> Iterator[str]:
+    def _lines_below(self, top: str) -> Iterator[str]:
         """Yield the lines below a step, depth first: its needs, their providers, and so on."""
         self.printed[top] = None
-        stack = self._needs(top, "")[::-1]
+        stack = self._need_lines(top, "")[::-1]
         while stack:
             lead, text, provider, inner = stack.pop()
-            yield f"{lead}{text or self._provider(provider, deep=len(lead) - len(_MID) > INDENT_MAX)}"
+            yield f"{lead}{text or self._provider_line(provider, deep=len(lead) - len(_MID) > INDENT_MAX)}"
             if provider and provider not in self.printed and provider not in self.postponed:
                 self.printed[provider] = None
-                stack.extend(reversed(self._needs(provider, inner)))
+                stack.extend(reversed(self._need_lines(provider, inner)))
 
-    def _provider(self, step: str, *, deep: bool) -> str:
+    def _provider_line(self, step: str, *, deep: bool) -> str:
         """Return the line of a provider. It depends on the lines above, so call this when the line is printed."""
         if step in self.printed:
             return f"{step}  (see above)"
         if deep and step not in self.postponed:
             self.postponed.append(step)
-        return f"{step}  (see below)" if step in self.postponed else self._head(step)
+        return f"{step}  (see below)" if step in self.postponed else self._step_line(step)
 
-    def _needs(self, step: str, prefix: str) -> list[tuple[str, str, str, str]]:
+    def _need_lines(self, step: str, prefix: str) -> list[tuple[str, str, str, str]]:
         """Return lines for the needs and their providers: prefix, text or else provider, prefix of the lines below."""
         needs = sorted(self.plan.steps[step].needs.items())
         lines: list[tuple[str, str, str, str]] = []
         for n, (fact, need) in enumerate(needs):
             last = n == len(needs) - 1
-            lines.append((f"{prefix}{_LAST if last else _MID}", self._need(step, fact, need), "", ""))
+            lines.append((f"{prefix}{_LAST if last else _MID}", self._need_text(step, fact, need), "", ""))
             inner = prefix + (_GAP if last else _BAR)
-            providers = self._providers(fact, need)
+            providers = self._providers_of(fact, need)
             for m, provider in enumerate(providers):
                 end = m == len(providers) - 1
                 lines.append((f"{inner}{_LAST if end else _MID}", "", provider, inner + (_GAP if end else _BAR)))
         return lines
 
-    def _providers(self, fact: str, need: Need) -> list[str]:
+    def _providers_of(self, fact: str, need: Need) -> list[str]:
         use = self.plan.facts.get(fact)
         pruned = need.role == "const" or (need.collect == "first" and fact in self.plan.given)
         return list(use.providers) if use is not None and not pruned else []
 
-    def _need(self, step: str, fact: str, need: Need) -> str:
+    def _need_text(self, step: str, fact: str, need: Need) -> str:
         details = [] if is_any(need.type) else [type_text(need.type)]
         if need.collect != "first":
             details.append(need.collect)
@@ -150,14 +150,14 @@ class _Tree:
         if need.match is not None:
             details.append(f"only if {need.match.source}")
         what = f"{fact} ({', '.join(details)})" if details else fact
-        return f"{what}: {self._source(step, fact, need)}"
+        return f"{what}: {self._value_source(step, fact, need)}"
 
-    def _source(self, step: str, fact: str, need: Need) -> str:
+    def _value_source(self, step: str, fact: str, need: Need) -> str:
         if need.meta:
             return f"the run's {need.meta}"
         if need.role == "const":
             return f"always {preview_text(need.value)}"
-        providers = self._providers(fact, need)
+        providers = self._providers_of(fact, need)
         parts = ["given"] if fact in self.plan.given else []
         if providers:
             parts.append("whichever is first" if len(providers) > 1 and need.collect == "first" else "from")

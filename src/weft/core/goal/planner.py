@@ -72,7 +72,7 @@ def plan_again(
         UnknownStep: a goal, of this plan or of a child run, is not in the catalogue.
         LimitExceeded: child runs are nested too deeply, or the plan has too many steps.
     """
-    walk = _Walk(catalogue, tuple(goals), known)
+    walk = _PlanWalk(catalogue, tuple(goals), known)
     walk.run()
     children, _, _ = _PlanMaker(inner).children(walk, (), kept)
     return walk.result(children)
@@ -94,22 +94,22 @@ class _PlanMaker:
         self.known: dict[tuple[tuple[str, ...], frozenset[str]], _SizedPlan] = {}
 
     def plan(self, goals: tuple[str, ...], given: frozenset[str], above: tuple[str, ...]) -> GoalPlan:
-        return self._make(goals, given, above).plan
+        return self._make_plan(goals, given, above).plan
 
-    def _make(self, goals: tuple[str, ...], given: frozenset[str], above: tuple[str, ...]) -> _SizedPlan:
+    def _make_plan(self, goals: tuple[str, ...], given: frozenset[str], above: tuple[str, ...]) -> _SizedPlan:
         found = self.known.get((goals, given))
         if len(above) + (found.height if found is not None else 0) > DEPTH_MAX:
             raise LimitExceeded(f"Child runs nest deeper than {DEPTH_MAX}: {'/'.join(above)}.")
         if found is not None:
             return found
-        walk = _Walk(self.catalogue, goals, KnownFacts(given, given))
+        walk = _PlanWalk(self.catalogue, goals, KnownFacts(given, given))
         walk.run()
         children, size, height = self.children(walk, above, NO_PLANS)
         self.known[goals, given] = sized = _SizedPlan(walk.result(children), size, height)
         return sized
 
     def children(
-        self, walk: _Walk, above: tuple[str, ...], kept: Mapping[str, GoalPlan]
+        self, walk: _PlanWalk, above: tuple[str, ...], kept: Mapping[str, GoalPlan]
     ) -> tuple[dict[str, GoalPlan], int, int]:
         """Return the plans of goal steps, the number of steps in all plans together, and how deep they are nested."""
         children: dict[str, GoalPlan] = {}
@@ -120,7 +120,7 @@ class _PlanMaker:
                 children[step] = kept[step]
             elif isinstance(definition.way, GoalWay):
                 sure = frozenset(inner_name(fact, need) for fact, need in definition.needs.items() if need.is_sure)
-                child = self._make(tuple(dict.fromkeys(definition.way.goals)), sure, (*above, step))
+                child = self._make_plan(tuple(dict.fromkeys(definition.way.goals)), sure, (*above, step))
                 size, height = size + child.size, max(height, child.height + 1)
                 if size > STEPS_MAX:
                     raise LimitExceeded(f"A plan with its child runs has more than {STEPS_MAX:,} steps.")
@@ -135,7 +135,7 @@ NeedKey = tuple[str, str, bool, bool]
 """A need as stored in the catalogue: fact, collect, whether it is required, whether it is a gate."""
 
 
-class _Walk:
+class _PlanWalk:
     """Builds one plan."""
 
     def __init__(self, catalogue: Catalogue, goals: tuple[str, ...], known: KnownFacts) -> None:
@@ -168,12 +168,12 @@ class _Walk:
         self.todo: list[str] = []
 
     def run(self) -> None:
-        self._could_run(self._upstream())
-        self._needed()
+        self._find_runnable(self._find_upstream_steps())
+        self._walk_from_goals()
 
     # --- pass 1 ---------------------------------------------------------------------------------------------------
 
-    def _upstream(self) -> list[CatalogueEntry]:
+    def _find_upstream_steps(self) -> list[CatalogueEntry]:
         """Return every step that a goal could depend on. No other step can change the plan."""
         entries, providers, given = self.entries, self.providers, self.given
         found = set(self.goals)
@@ -194,7 +194,7 @@ class _Walk:
                         order.append(entries[provider])
         return order
 
-    def _could_run(self, entries: Sequence[CatalogueEntry]) -> None:
+    def _find_runnable(self, entries: Sequence[CatalogueEntry]) -> None:
         given, dead, waiting, blocked = self.values, self.dead_needs, self.waiting, self.blocked
         unmet: dict[str, int] = {}
         """For each fact that all its providers must give: how many of them cannot run yet."""
@@ -211,7 +211,7 @@ class _Walk:
                     else:
                         waiting[fact] = entry
             for fact in entry.every:
-                unblocked = self._unblocked(fact)
+                unblocked = self._count_unblocked_providers(fact)
                 if (fact not in given or unblocked) and not (dead and (entry.id, fact) in dead):
                     count += 1
                     unmet[fact] = unblocked
@@ -220,9 +220,9 @@ class _Walk:
                 lacks[entry.id] = count
             elif not count and entry.id not in blocked:
                 ready.append(entry)
-        self._spread(ready, lacks, unmet)
+        self._mark_satisfiable(ready, lacks, unmet)
 
-    def _spread(self, ready: list[CatalogueEntry], lacks: dict[str, int], unmet: dict[str, int]) -> None:
+    def _mark_satisfiable(self, ready: list[CatalogueEntry], lacks: dict[str, int], unmet: dict[str, int]) -> None:
         blocked, satisfiable, waiting, waiting_more = self.blocked, self.satisfiable, self.waiting, self.waiting_more
 
         def fact_available(step: CatalogueEntry) -> None:
@@ -246,11 +246,11 @@ class _Walk:
                     for step in self.waiting_all.pop(fact) if not unmet[fact] else ():
                         fact_available(step)
 
-    def _unblocked(self, fact: str) -> int:
+    def _count_unblocked_providers(self, fact: str) -> int:
         found = self.providers.get(fact, ())
         return len(found) if not self.blocked else sum(1 for provider in found if provider not in self.blocked)
 
-    def _lacks(self, entry: CatalogueEntry) -> list[str]:
+    def _lacked_facts(self, entry: CatalogueEntry) -> list[str]:
         """Return the facts that a step still lacks after every step that can run has run."""
         return [fact for fact, every in entry.lacking if self._is_lacked(entry.id, fact, every=every)]
 
@@ -259,7 +259,7 @@ class _Walk:
 
     # --- pass 2 ---------------------------------------------------------------------------------------------------
 
-    def _needed(self) -> None:
+    def _walk_from_goals(self) -> None:
         for goal in self.goals:
             entry = self.entries[goal]
             if goal in self.blocked:
@@ -269,12 +269,12 @@ class _Walk:
             else:
                 self.todo.append(goal)
         postponed: list[tuple[str, NeedKey]] = []
-        self._walk(postponed, certain=True)
+        self._walk_needs(postponed, certain=True)
         for step, need in postponed:
-            self._look(step, need, certain=False)
-        self._walk(None, certain=False)
+            self._look_at_need(step, need, certain=False)
+        self._walk_needs(None, certain=False)
 
-    def _walk(self, postponed: list[tuple[str, NeedKey]] | None, *, certain: bool) -> None:
+    def _walk_needs(self, postponed: list[tuple[str, NeedKey]] | None, *, certain: bool) -> None:
         todo, steps, entries = self.todo, self.steps, self.entries
         values, waiting, demanded = self.values, self.waiting, self.walked["demand"]
         while todo:
@@ -286,37 +286,37 @@ class _Walk:
             for need in entry.needs:
                 fact = need[0]
                 if not entry.gates and need[1] == "first" and fact not in waiting and fact not in values:
-                    # The common case, without a call of ``_look``.
+                    # The common case, without a call of ``_look_at_need``.
                     if fact not in demanded:
-                        self._demand(fact)
+                        self._demand_fact(fact)
                 elif postponed is not None and entry.gates and not need[3]:
                     postponed.append((step, need))
                 else:
-                    self._look(step, need, certain=certain)
+                    self._look_at_need(step, need, certain=certain)
 
-    def _look(self, step: str, need: NeedKey, *, certain: bool) -> None:
+    def _look_at_need(self, step: str, need: NeedKey, *, certain: bool) -> None:
         fact, collect, required, _ = need
         if collect == "first" and (fact in self.given or (step, fact) in self.met_needs):
             kind = "prune"
             self.todo.extend(self.awaited.get((step, fact), ()))
         elif required and collect != "none" and self._is_lacked(step, fact, every=collect == "all"):
             kind = "follow"
-            if not self._unblocked(fact):
-                self._lacking(fact, step, certain=certain)
+            if not self._count_unblocked_providers(fact):
+                self._note_missing_fact(fact, step, certain=certain)
         else:
             kind = "demand"
         walked = self.walked[kind]
         if fact in walked:
             return
         if kind == "demand":
-            self._demand(fact)
+            self._demand_fact(fact)
             return
         walked.add(fact)
         for provider in self.providers.get(fact, ()):
             if provider not in self.steps:
-                self._meet(provider, kind)
+                self._follow_provider(provider, kind)
 
-    def _demand(self, fact: str) -> None:
+    def _demand_fact(self, fact: str) -> None:
         self.walked["demand"].add(fact)
         steps, satisfiable = self.steps, self.satisfiable
         for provider in self.providers.get(fact, ()):
@@ -325,9 +325,9 @@ class _Walk:
             if provider in satisfiable:
                 self.todo.append(provider)
             else:
-                self._meet(provider, "demand")
+                self._follow_provider(provider, "demand")
 
-    def _meet(self, provider: str, kind: str) -> None:
+    def _follow_provider(self, provider: str, kind: str) -> None:
         if provider in self.blocked:
             self.met["blocked"][provider] = self.blocked[provider]
         elif kind == "follow":
@@ -336,9 +336,9 @@ class _Walk:
             gives = self.entries[provider].gives
             self.met["satisfied"][provider] = [fact for fact in gives if fact in self.values]
         else:
-            self.met["missing"][provider] = self._lacks(self.entries[provider])
+            self.met["missing"][provider] = self._lacked_facts(self.entries[provider])
 
-    def _lacking(self, fact: str, step: str, *, certain: bool) -> None:
+    def _note_missing_fact(self, fact: str, step: str, *, certain: bool) -> None:
         self.missing.setdefault(fact, {})[step] = None
         if certain:
             self.required[fact] = None
@@ -346,9 +346,9 @@ class _Walk:
     def add_child(self, step: str, child: GoalPlan) -> None:
         """Add the missing facts of a child run, so that a child that cannot start prevents the start of its parent."""
         for name in child.required:
-            self._lacking(f"{step}/{name}", step, certain=self.steps[step])
+            self._note_missing_fact(f"{step}/{name}", step, certain=self.steps[step])
         for name in child.conditional:
-            self._lacking(f"{step}/{name}", step, certain=False)
+            self._note_missing_fact(f"{step}/{name}", step, certain=False)
 
     # --- the plan -------------------------------------------------------------------------------------------------
 
@@ -367,13 +367,13 @@ class _Walk:
             conditional=sorted(name for name in self.missing if name not in self.required),
             missing={name: sorted(self.missing[name]) for name in sorted(self.missing)},
             excluded=dict(sorted(excluded.items())),
-            facts=self._facts(steps),
+            facts=self._fact_uses(steps),
             given=sorted(self.given),
             types={name: declared[name] for name in declared if not is_any(declared[name])},
             children=children,
         )
 
-    def _facts(self, steps: Iterable[str]) -> dict[str, FactUse]:
+    def _fact_uses(self, steps: Iterable[str]) -> dict[str, FactUse]:
         """Return the providers and readers of each fact. Lists of one are shared with the catalogue."""
         entries, providers, consumers = self.entries, self.providers, self.catalogue.consumers
         given_by: dict[str, list[str]] = {}

@@ -9,29 +9,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from weft.core import commands as c
 from weft.core import events as e
+from weft.core.goal.definitions import GoalWay, WorkflowWay
 from weft.core.goal.need_counts import NeedCounts
 from weft.core.goal.plan import GoalPlan
 from weft.core.goal.state import GoalState, StepRun, copy_state
 from weft.core.goal.turn import PREDICATE_FALSE
 from weft.core.run import lifecycle, undo
+from weft.core.run.repeats import child_in_doubt, is_in_doubt
 from weft.errors import NotFound, Refused
 
 
-def decide_retry(state: GoalState, plan: GoalPlan | None, start: str = "") -> Sequence[e.AnyEvent]:
+def decide_retry(state: GoalState, plan: GoalPlan | None, command: c.RetryRun) -> Sequence[e.AnyEvent]:
     """Reopen the steps that ended because of the failure. ``start`` must be one of them, or one of its items.
 
     Raises:
-        Refused: the run never began, or ``start`` completed.
+        Refused: the run never began, ``start`` completed, or a child run would be repeated whose outcome is not known.
         NotFound: there is no step ``start`` in the plan.
         RunUndone: completed work of a step that the run still needs has been undone.
     """
     if plan is None:
         raise Refused(f"{state.run_id} was refused before it began.", hint=lifecycle.new_run_hint(state))
     steps = closed_steps(state)
-    if start:
-        _check_closed(state, start.partition("[")[0], steps)
-    if any(_was_undone(state, step) for step in _needed(state, plan, steps)):
+    if command.start:
+        _check_closed(state, command.start.partition("[")[0], steps)
+    children = [step for step in steps if isinstance(plan.steps[step].way, WorkflowWay | GoalWay)]
+    doubtful = [step for step in children if is_in_doubt(state.steps[step].failure) and step not in command.approved]
+    if doubtful and not command.force:
+        raise child_in_doubt(state, doubtful)
+    if any(_was_undone(state, step) for step in _needed_closed_steps(state, plan, steps)):
         raise undo.already_undone(state)
     return (e.RunRetried(steps=steps, earlier=_repeated_work(state, steps)),)
 
@@ -55,16 +62,20 @@ def _repeated_work(state: GoalState, steps: Sequence[str]) -> dict[str, e.Earlie
     for step in steps:
         run = state.steps[step]
         anew = run.replaced is not None and run.items > 0
-        places = _places(step, run) if anew else [_item(step, run, index) for index in (*run.ended, *run.again)]
+        places = (
+            _places_of_step(step, run)
+            if anew
+            else [_item_place(step, run, index) for index in (*run.ended, *run.again)]
+        )
         found |= {place: e.Earlier(place, state.renewed.get(place, 0) + anew) for place in places}
     return found
 
 
-def _item(step: str, run: StepRun, index: int) -> str:
+def _item_place(step: str, run: StepRun, index: int) -> str:
     return f"{step}[{index}]" if run.fan_out else step
 
 
-def _places(step: str, run: StepRun) -> list[str]:
+def _places_of_step(step: str, run: StepRun) -> list[str]:
     """Return the places at which a step may have dispatched work, also if it has items only in one definition."""
     return [step, *(f"{step}[{index}]" for index in range(run.index_next))]
 
@@ -78,7 +89,7 @@ def _stays_skipped(run: StepRun) -> bool:
     return run.status == "skipped" and run.why == PREDICATE_FALSE and run.replaced is None
 
 
-def _needed(state: GoalState, plan: GoalPlan, closed: Sequence[str]) -> list[str]:
+def _needed_closed_steps(state: GoalState, plan: GoalPlan, closed: Sequence[str]) -> list[str]:
     """Return the closed steps that a goal needs once all of them are open."""
     trial = copy_state(state)
     for step in closed:
@@ -111,7 +122,7 @@ def reopen(state: GoalState, step: str) -> None:
 
 def _begin_anew(state: GoalState, step: str, run: StepRun) -> StepRun:
     """Return a replaced step without its items. What it dispatches is new work, with new keys."""
-    places = _places(step, run)
+    places = _places_of_step(step, run)
     if run.items:
         for place in places:
             state.renewed[place] = state.renewed.get(place, 0) + 1

@@ -61,7 +61,7 @@ class HostedGoals(Protocol):
         """Return the version of a child workflow to start, and its style."""
         ...
 
-    def plan(self, given: Sequence[str], goals: Sequence[str] = ()) -> GoalPlan | None:
+    def plan(self, goals: Sequence[str], given: Sequence[str]) -> GoalPlan | None:
         """Return the plan for these goals, or for the goals of this program if it has any. Raises UnknownStep."""
         ...
 
@@ -87,13 +87,13 @@ def predicate_for(script: Script, bindings: Mapping[str, Any]) -> Predicate:
     return Predicate(script.lang, script.source, _canonical(bindings))
 
 
-def content(raw: bytes, env: Env) -> bytes:
+def load_content(raw: bytes, env: Env) -> bytes:
     """Return the JSON of a value in the log. Raises MissingInputs."""
     stored = bytes(raw)
-    return contents([stored], env)[0] if stored.startswith(MARKED) else stored
+    return load_contents([stored], env)[0] if stored.startswith(MARKED) else stored
 
 
-def contents(raws: Iterable[bytes], env: Env) -> list[bytes]:
+def load_contents(raws: Iterable[bytes], env: Env) -> list[bytes]:
     """Return the JSON of several values, so that all missing blobs are requested at once."""
     loaded: list[bytes] = []
     missing: list[str] = []
@@ -118,4 +118,4 @@ def contents(raws: Iterable[bytes], env: Env) -> list[bytes]:
 
 def decode_value(raw: bytes, env: Env) -> Any:
     """Return a value in the log as JSON builtins. Raises MissingInputs."""
-    return decode_json(content(raw, env))
+    return decode_json(load_content(raw, env))

@@ -17,9 +17,9 @@ from weft.core.goal.inputs import given_type_error, given_values
 from weft.core.goal.nodes import StepNode
 from weft.core.goal.outputs import BadOutput, read_outputs
 from weft.core.goal.plan import GoalPlan
-from weft.core.goal.scripts import contents, encode_json
+from weft.core.goal.scripts import encode_json, load_contents
 from weft.core.goal.state import OVER_STEP, GoalState, StepRun
-from weft.core.goal.turn import Turn, complete, evaluate_matches, pump, start
+from weft.core.goal.turn import Turn, complete_step, evaluate_matches, pump, start_step
 from weft.core.run import undo
 from weft.core.run.env import Env
 from weft.errors import BadValue, Failure
@@ -39,27 +39,27 @@ def next_events(turn: Turn) -> Sequence[e.AnyEvent]:
     if working is not None and not working.run.left:
         if working.is_idle:  # another step gave its facts while the run was paused, so undo this one
             return (e.StepSkipped(step=working.id, reason=NOT_NEEDED),)
-        return complete(turn, working)
+        return complete_step(turn, working)
     if flow.unstartable and (unstartable := flow.first_unstartable()) is not None:  # 1
         return (_skip_or_fail(unstartable),)
     if flow.goals_failed:
         return (e.RunEnding(failure=run_failure(turn)),)
-    if flow.idle and (idle := flow.all_idle()):  # 2
+    if flow.idle and (idle := flow.idle_steps()):  # 2
         return [e.StepSkipped(step=step.id, reason=NOT_NEEDED) for step in idle]
     if working is not None:
         return pump(turn, working)
-    if flow.waiting and (waiting := flow.all_waiting()):  # 3
+    if flow.waiting and (waiting := flow.waiting_steps()):  # 3
         return [
-            _deadline(turn, step, need.fact.name, need.need.deadline) for step in waiting for need in step.windows()
+            _set_deadline(turn, step, need.fact.name, need.need.deadline) for step in waiting for need in step.windows()
         ]
     if flow.ready and (ready := flow.first_ready()) is not None:  # 4
-        return start(turn, ready)
+        return start_step(turn, ready)
     if turn.state.tasks and not turn.state.reversals:
         return ()  # work is in progress
-    return _end(turn)
+    return _end_or_undo(turn)
 
 
-def _deadline(turn: Turn, step: StepNode, fact: str, wait_ms: object) -> e.DeadlineSet:
+def _set_deadline(turn: Turn, step: StepNode, fact: str, wait_ms: object) -> e.DeadlineSet:
     assert isinstance(wait_ms, int)
     return e.DeadlineSet(step=step.id, name=fact, due=turn.env.now + wait_ms)
 
@@ -95,7 +95,7 @@ def _skip_or_fail(step: StepNode) -> e.StepSkipped | e.StepFailedEvent:
 # --- the end -----------------------------------------------------------------------------------------------------
 
 
-def _end(turn: Turn) -> Sequence[e.AnyEvent]:
+def _end_or_undo(turn: Turn) -> Sequence[e.AnyEvent]:
     state = turn.state
     if state.reversals:
         newest = undo.next_dropped(state)
@@ -104,7 +104,7 @@ def _end(turn: Turn) -> Sequence[e.AnyEvent]:
     if turn.flow.goals_left == 0:
         # Only undos and tasks that must not be interrupted can still be running.
         ending = state.tasks or state.parked or undo.has_dropped(state)
-        return () if ending else (run_result(turn.flow.plan, state, turn.env),)
+        return () if ending else (completed_event(turn.flow.plan, state, turn.env),)
     stopping = all(child.cancelled for child in state.children.values())
     if not (state.tasks or state.parked or state.timers or state.asks) and stopping:
         waiting = sorted(step.id for step in turn.flow.by_index if step.run.status not in OVER_STEP)
@@ -146,7 +146,7 @@ def run_failure(turn: Turn) -> Failure:
     )
 
 
-def run_result(plan: GoalPlan, state: GoalState, env: Env) -> e.RunCompleted:
+def completed_event(plan: GoalPlan, state: GoalState, env: Env) -> e.RunCompleted:
     """Return the result of the run: the outputs of its goals, all facts, and the raw results of the goals."""
     own: dict[str, Raw] = {}
     raw_results: dict[str, StepRun] = {}
@@ -163,22 +163,22 @@ def run_result(plan: GoalPlan, state: GoalState, env: Env) -> e.RunCompleted:
     facts = {name: state.facts[name][0].value for name in sorted(state.facts) if state.facts[name]}
     failed = list(state.not_undone)
     if state.parent is not None and state.parent.facts:
-        loaded_facts = iter(contents(facts.values(), env))
+        loaded_facts = iter(load_contents(facts.values(), env))
         body = {name: Raw(next(loaded_facts)) for name in facts}
         return e.RunCompleted(output=env.keep(encode_json(body)), not_undone=failed)
     skipped = [goal for goal in plan.goals if goal in state.steps and state.steps[goal].status == "skipped"]
     returned = [raw for run in raw_results.values() for raw in run.results.values()]
-    loaded = iter(contents((*own.values(), *facts.values(), *returned), env))
+    loaded = iter(load_contents((*own.values(), *facts.values(), *returned), env))
     result = {
         "result": {name: Raw(next(loaded)) for name in own},
         "facts": {name: Raw(next(loaded)) for name in facts},
-        "of": {goal: _returned(run, loaded) for goal, run in raw_results.items()},
+        "of": {goal: _returned_result(run, loaded) for goal, run in raw_results.items()},
         "skipped": skipped,
     }
     return e.RunCompleted(output=env.keep(encode_json(result)), not_undone=failed)
 
 
-def _returned(run: StepRun, loaded: Iterator[bytes]) -> Any:
+def _returned_result(run: StepRun, loaded: Iterator[bytes]) -> Any:
     """Return the raw result of a step, or for a fan-out a list, with null for each skipped item."""
     results = {index: next(loaded) for index in run.results}
     if not run.fan_out:
@@ -193,7 +193,7 @@ def begin_with_given(turn: Turn) -> Sequence[e.AnyEvent]:
     """Check the given values, if they are in a blob or a step of the plan has a ``match`` on them."""
     state = turn.state
     try:
-        given = given_values(contents([state.input], turn.env)[0])
+        given = given_values(load_contents([state.input], turn.env)[0])
     except BadValue as error:
         return (e.RunEnding(failure=Failure(type="BadValue", message=error.message, code=error.code)),)
     wrong = given_type_error(turn.flow.plan, given, turn.env)

@@ -102,7 +102,7 @@ class PlanShape:
         self.plan = plan
         self.steps = [StepShape(definition) for definition in plan.steps.values()]
         """The steps, in order of their ids."""
-        _trust(plan, self.steps)
+        _mark_trusted_providers(plan, self.steps)
         self.goals = frozenset(plan.goals)
         self.matched = frozenset(need.fact for step in self.steps for need in step.needs if need.need.match is not None)
         """The facts on which a step of the plan has a ``match``."""
@@ -114,7 +114,7 @@ _known: dict[int, PlanShape] = {}
 """Prepared plans by the ``id`` of the plan. An entry keeps its plan alive, so that the ``id`` is not reused."""
 
 
-def shape_of(plan: GoalPlan) -> PlanShape:
+def shape_of_plan(plan: GoalPlan) -> PlanShape:
     """Prepare a plan. Many runs follow the same plan, so the latest are cached."""
     known = _known.get(id(plan))
     if known is None:
@@ -200,7 +200,7 @@ def _is_simple(shape: StepShape) -> bool:
     )
 
 
-def _trust(plan: GoalPlan, shapes: list[StepShape]) -> None:
+def _mark_trusted_providers(plan: GoalPlan, shapes: list[StepShape]) -> None:
     """Mark the providers whose values were already checked against the type of the reader."""
     checked: dict[str, list[tuple[str, Type]]] = {name: [("", _declared_type(plan.types[name]))] for name in plan.types}
     for step in shapes:

@@ -18,7 +18,7 @@ from weft.core.values import is_ref, parse_ref, unseal
 from weft.errors import BadPlan, BadValue, Failure, UsageError
 
 
-def decide_start(program: HostedGoals, state: GoalState, command: c.StartRun, env: Env) -> Sequence[e.AnyEvent]:
+def decide_goal_start(program: HostedGoals, state: GoalState, command: c.StartRun, env: Env) -> Sequence[e.AnyEvent]:
     """Return the first events of a run. Raises BadPlan, BadValue."""
     if state.started:
         return ()
@@ -49,7 +49,7 @@ def _add_plan(program: HostedGoals, command: c.StartRun, env: Env) -> c.StartGoa
     stored = bytes(command.input)
     body = env.blob(parse_ref(stored).digest) if is_ref(stored) else unseal(stored)
     goals = command.goals if isinstance(command, c.StartGoal) else ()
-    plan = program.plan(list(given_values(body)), goals) if body is not None else None
+    plan = program.plan(goals, list(given_values(body))) if body is not None else None
     if plan is None:
         raise BadPlan(
             f"{command.run_id} is a goal run without a plan.",
@@ -74,7 +74,7 @@ def _check_start(command: c.StartGoal, env: Env) -> None:
     missing = [name for name in plan.given if name not in given]
     if missing:
         raise BadPlan(
-            f"The plan expects {', '.join(missing)} to be given, but the input does not have it.",
+            f"The plan relies on given facts that the input does not have: {', '.join(missing)}.",
             hint="Make a new plan from the given facts.",
             code="goal.missing",
         )

@@ -14,7 +14,7 @@ from msgspec import Raw
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.goal import edits, task_results
-from weft.core.goal.definitions import AskWay, GoalWay
+from weft.core.goal.definitions import AskWay, GoalWay, StepWay
 from weft.core.goal.inputs import BoundInputs, assemble_inputs, given_values
 from weft.core.goal.items import Items
 from weft.core.goal.need_counts import NeedCounts
@@ -25,16 +25,16 @@ from weft.core.goal.patch.decide import judge_patch
 from weft.core.goal.plan import GoalPlan, decode_plan, encode_plan
 from weft.core.goal.retry import decide_retry, reopen
 from weft.core.goal.scripts import HostedGoals, TrialGoals
-from weft.core.goal.settle import RUN_OVER, begin_with_given, next_events, run_result
-from weft.core.goal.shape import PlanShape, SimplePlan, shape_of
+from weft.core.goal.settle import RUN_OVER, begin_with_given, completed_event, next_events
+from weft.core.goal.shape import PlanShape, SimplePlan, shape_of_plan
 from weft.core.goal.simple import STARTS_MAX, start_simple
-from weft.core.goal.start import decide_start
+from weft.core.goal.start import decide_goal_start
 from weft.core.goal.state import OVER_STEP, GoalState, StepRun, Value, Window, copy_state
 from weft.core.goal.turn import Turn
 from weft.core.run import asked_patches, by_hand, patches, questions, tasks, undo
-from weft.core.run.children import child_start
+from weft.core.run.children import start_for_child
 from weft.core.run.decide import DECIDE, DECIDE_ANSWERS
-from weft.core.run.effects import EFFECTS, arm_opened, dispatch_opened, perform
+from weft.core.run.effects import EFFECTS, arm_opened, dispatch_opened, perform_open_task
 from weft.core.run.env import Env
 from weft.core.run.evolve import with_style_rows
 from weft.core.run.kernel import Kernel
@@ -58,7 +58,7 @@ class GoalStyle:
     effects: ClassVar[EffectRows] = {
         **EFFECTS,
         e.RunPatched: asked_patches.disarm,
-        e.WorkResumed: lambda run, event: (perform(run, event.task),),
+        e.WorkResumed: lambda run, event: (perform_open_task(run, event.task),),
         e.DeadlineSet: arm_opened,
         e.StepStarted: lambda run, event: dispatch_opened(run, event) if event.task is not None else (),
     }
@@ -68,7 +68,7 @@ class GoalStyle:
         self.state = state
         self.items = Items(state)
         if bytes(state.plan) != b"null":
-            self.items.shape = shape_of(decode_plan(state.plan))
+            self.items.shape = shape_of_plan(decode_plan(state.plan))
         self._bound: dict[str, BoundInputs] = {}
         self._turn: Turn | None = None
         self._simple_at = 0
@@ -86,7 +86,7 @@ class GoalStyle:
     # --- queries from the kernel ----------------------------------------------------------------------------------
 
     def begin(self, command: c.StartRun, env: Env) -> Sequence[e.AnyEvent]:
-        return decide_start(self.program, self.state, command, env)
+        return decide_goal_start(self.program, self.state, command, env)
 
     def consequences(self, events: Sequence[e.AnyEvent], env: Env) -> Sequence[e.AnyEvent]:
         return task_results.consequences(self.items, self.program, events, env)
@@ -133,7 +133,7 @@ class GoalStyle:
             return ()
         if any(state.steps[goal].status != "completed" for goal in plan.goals):
             return None
-        return (run_result(plan, state, env),)
+        return (completed_event(plan, state, env),)
 
     def turn(self, env: Env) -> Turn:
         """Return the ``Turn`` of a decision: the program, the counts, the environment and the bound inputs."""
@@ -182,7 +182,7 @@ class GoalStyle:
         return isinstance(command, c.PatchRun)
 
     def retry(self, command: c.RetryRun, env: Env) -> Sequence[e.AnyEvent]:
-        return decide_retry(self.state, self.items.plan, command.start)
+        return decide_retry(self.state, self.items.plan, command)
 
     def judge_patch(self, command: c.PatchRun, env: Env) -> JudgedPatch:
         return judge_patch(self.items, self.program.reader, self.trial(), command, env)
@@ -190,6 +190,18 @@ class GoalStyle:
     @property
     def review(self) -> Sequence[str]:
         return self.state.review
+
+    def no_work_at(self, place: str) -> str:
+        plan = self.items.plan
+        return "" if plan is None or place.partition("[")[0] in plan.steps else f"the plan has no step {place[:60]}"
+
+    def step_at(self, place: str) -> str:
+        plan = self.items.plan
+        step = plan.steps.get(place.partition("[")[0]) if plan is not None else None
+        return step.way.step if step is not None and isinstance(step.way, StepWay) else ""
+
+    def named_places(self) -> Sequence[str]:
+        return list(self.items.plan.steps) if self.items.plan is not None else []
 
     def is_all_at(self, place: str) -> bool:
         raise not_in_graph(self.state, place)
@@ -202,20 +214,20 @@ class GoalStyle:
         return (undo.schedule_undo(done),)
 
     def join_undo(self, dropped: list[Undo]) -> None:
-        """Drop the steps that are not over. Dropped work is undone first, then completed steps, newest first."""
+        """Drop the steps that are not over. Dropped work is undone first, then completed steps, each newest first."""
         state = self.state
         for step, run in state.steps.items():
             if run.status not in OVER_STEP:
                 self.items.drop(run)
-                state.undo.extend(run.undo)
+                dropped += run.undo
                 run.undo = []
                 run.status, run.why = "skipped", RUN_OVER
                 state.dropped.append(step)
-        state.undo.extend(dropped)
+        state.undo.extend(sorted(dropped, key=lambda undo: undo.done))
         self._bound.clear()
 
-    def child_start(self, event: e.ChildStarted) -> c.StartRun:
-        start = child_start(self.state, event)
+    def start_for_child(self, event: e.ChildStarted) -> c.StartRun:
+        start = start_for_child(self.state, event)
         place = self.state.places[self.state.seq]
         plan = self.items.plan
         assert plan is not None
@@ -240,7 +252,7 @@ class GoalStyle:
 
     # --- events ---------------------------------------------------------------------------------------------------
 
-    def _planned(self, event: e.GoalPlanned) -> None:
+    def _evolve_planned(self, event: e.GoalPlanned) -> None:
         state = self.state
         state.plan = event.plan
         plan = decode_plan(event.plan)
@@ -255,12 +267,12 @@ class GoalStyle:
         if not is_ref(stored):
             given = given_values(unseal(stored))
             state.facts = {name: [Value(Raw(seal(raw)))] for name, raw in given.items()}
-        shape = self._recount(plan)
+        shape = self._renew_shape(plan)
         state.begun = not is_ref(stored) and shape.matched.isdisjoint(state.facts)
         if shape.simple is not None and state.begun and shape.simple.provided.isdisjoint(state.facts):
             self.stay_simple()
 
-    def _forked(self, event: e.RunForked) -> None:
+    def _evolve_forked(self, event: e.RunForked) -> None:
         """Forget the undos of steps, and items whose tasks were left to the original."""
         state = self.state
         for run in state.steps.values():
@@ -274,11 +286,11 @@ class GoalStyle:
         state = self.state
         return any(number in table for table in (state.tasks, state.parked, state.asks, state.children))
 
-    def _edited(self, event: e.RunEdited) -> None:
+    def _evolve_edited(self, event: e.RunEdited) -> None:
         if bytes(event.input):
             self._take_given(decode_plan(self.state.plan))
 
-    def _given(self, event: e.FactsGiven) -> None:
+    def _evolve_facts_given(self, event: e.FactsGiven) -> None:
         state = self.state
         values = event.values or {name: found[0].value for name, found in state.facts.items()}
         state.facts = {
@@ -286,26 +298,26 @@ class GoalStyle:
             for name, value in values.items()
         }
         state.begun = True
-        self._recount(decode_plan(state.plan))
+        self._renew_shape(decode_plan(state.plan))
 
-    def _recount(self, plan: GoalPlan) -> PlanShape:
-        shape = self.items.shape = shape_of(plan)
+    def _renew_shape(self, plan: GoalPlan) -> PlanShape:
+        shape = self.items.shape = shape_of_plan(plan)
         self.items.counted = None
         return shape
 
-    def _over(self, event: e.RunCompleted | e.RunFailedEvent | e.RunCancelledEvent) -> None:
+    def _evolve_over(self, event: e.RunCompleted | e.RunFailedEvent | e.RunCancelledEvent) -> None:
         self.state.deadlines, self.state.places = {}, {}
         if self.items.counted is not None:
             self.items.counted.break_cycles()
 
-    def _retried(self, event: e.RunRetried) -> None:
+    def _evolve_retried(self, event: e.RunRetried) -> None:
         state = self.state
         state.dropped = []
         plan = decode_plan(state.plan)
         note_read(state, plan)
         for step in event.steps:
             reopen(state, step)
-        self._recount(plan)
+        self._renew_shape(plan)
 
     # --- patches --------------------------------------------------------------------------------------------------
 
@@ -322,24 +334,24 @@ class GoalStyle:
         style.recalled = {}
         return Kernel(state, style)
 
-    def _patched(self, event: e.RunPatched) -> None:
+    def _evolve_patched(self, event: e.RunPatched) -> None:
         assert event.goal is not None
         patches.evolve_patched(self.state, event)
         self.apply_change(event.goal)
 
     def apply_change(self, change: e.GoalChange) -> None:
         """Apply the changes of a patch, and count the needs of the new plan."""
-        self._recount(apply_change(self.items, change))
+        self._renew_shape(apply_change(self.items, change))
         self._bound.clear()
         if not self.state.over:
             assert self.items.flow is not None
             close_decided_windows(self.items, self.items.flow)
 
-    def _node(self, step: str) -> StepNode:
+    def _step_node(self, step: str) -> StepNode:
         assert self.items.flow is not None
         return self.items.flow.steps[step]
 
-    def _step_started(self, event: e.StepStarted) -> None:
+    def _evolve_step_started(self, event: e.StepStarted) -> None:
         if self._starting == (event.step, self.state.seq):
             self.begin_step(event, None)
             self.stay_simple()
@@ -353,7 +365,8 @@ class GoalStyle:
         run.status = "active"
         run.inputs = assemble_inputs(event.inputs, event.facts, state.facts)
         run.items = run.left = event.work_items
-        run.fan_out = event.fan_out
+        if run.fan_out != event.fan_out:
+            run.fan_out = event.fan_out
         if run.windows:
             for fact in list(run.windows):
                 self.items.close_window(run, fact)
@@ -364,7 +377,7 @@ class GoalStyle:
             tasks.evolve_scheduled(state, event.task, run.inputs)
             self.items.begin(event.task)
 
-    def _step_completed(self, event: e.StepCompleted) -> None:
+    def _evolve_step_completed(self, event: e.StepCompleted) -> None:
         self.complete(event, self.items.flow)
 
     def complete(self, event: e.StepCompleted, flow: NeedCounts | None) -> None:
@@ -372,7 +385,7 @@ class GoalStyle:
         state = self.state
         run = state.steps[event.step]
         outputs = step_outputs(event, run.results[0] if event.takes else e.NULL)
-        run.gave = sorted(outputs)
+        run.gave = sorted(outputs) if len(outputs) > 1 else list(outputs)
         if self.recalled is not None:
             self.recalled[event.step] = e.RecalledStep(outputs, dict(run.results))
         assert self.items.shape is not None
@@ -380,10 +393,13 @@ class GoalStyle:
             run.outputs = outputs
         else:
             run.results = {}
-        run.inputs, run.ended = e.NULL, []
+        run.inputs = e.NULL
+        if run.ended:
+            run.ended = []
         if flow is None:
             run.status = "completed"
-            state.facts.update({fact: [Value(raw, event.step)] for fact, raw in outputs.items()})
+            for fact, raw in outputs.items():
+                state.facts[fact] = [Value(raw, event.step)]
             return
         given: dict[str, Value] = {}
         for fact, raw in outputs.items():
@@ -392,12 +408,12 @@ class GoalStyle:
                 state.facts.setdefault(fact, []).append(value)
                 given[fact] = value
         state.undo.extend(run.undo)
-        self._leave(run, event.step, "completed")
+        self._mark_step_ended(run, event.step, "completed")
         flow.step_over(flow.steps[event.step], given)
         self._close_settled()
 
-    def _step_failed(self, event: e.StepFailedEvent) -> None:
-        node = self._node(event.step)
+    def _evolve_step_failed(self, event: e.StepFailedEvent) -> None:
+        node = self._step_node(event.step)
         run = node.run
         run.why = event.failure.message
         run.failure = event.failure
@@ -409,8 +425,8 @@ class GoalStyle:
         self._undo_items(run)
         self._end_step(node, "failed")
 
-    def _step_skipped(self, event: e.StepSkipped) -> None:
-        node = self._node(event.step)
+    def _evolve_step_skipped(self, event: e.StepSkipped) -> None:
+        node = self._step_node(event.step)
         node.run.why = event.reason
         self._undo_items(node.run)
         self._end_step(node, "skipped")
@@ -421,27 +437,27 @@ class GoalStyle:
         undo.add_reversal(self.state, run.open.values(), run.undo)
 
     def _end_step(self, node: StepNode, status: Any) -> None:
-        self._leave(node.run, node.id, status)
+        self._mark_step_ended(node.run, node.id, status)
         assert self.items.counted is not None
         self.items.counted.step_over(node)
         self._close_settled()
 
-    def _leave(self, run: StepRun, step: str, status: Any) -> None:
+    def _mark_step_ended(self, run: StepRun, step: str, status: Any) -> None:
         run.status = status
         run.undo, run.due = [], []
         assert self.items.counted is not None
         self.items.counted.checked.pop(step, None)
         self._bound.pop(step, None)
 
-    def _deadline_set(self, event: e.DeadlineSet) -> None:
+    def _evolve_deadline_set(self, event: e.DeadlineSet) -> None:
         state = self.state
         state.timers[state.seq] = event.due
         state.deadlines[state.seq] = Window(event.step, event.name)
         state.steps[event.step].windows[event.name] = state.seq
 
-    def _deadline_passed(self, event: e.DeadlinePassed) -> None:
+    def _evolve_deadline_passed(self, event: e.DeadlinePassed) -> None:
         assert self.items.flow is not None
-        node = self._node(event.step)
+        node = self._step_node(event.step)
         need = next(need for need in node.needs if need.fact.name == event.name)
         self.items.flow.freeze(need, len(self.state.facts.get(event.name, ())))
         self.items.close_window(node.run, event.name)
@@ -456,35 +472,35 @@ class GoalStyle:
                 self.items.close_window(run, fact)
             flow.settled_windows = []
 
-    def _work_skipped(self, event: e.WorkSkipped) -> None:
+    def _evolve_work_skipped(self, event: e.WorkSkipped) -> None:
         self.items.skip(event)
 
-    def _work_resumed(self, event: e.WorkResumed) -> None:
+    def _evolve_work_resumed(self, event: e.WorkResumed) -> None:
         self.items.resume(event)
 
-    def _work_recalled(self, event: e.WorkRecalled) -> None:
+    def _evolve_work_recalled(self, event: e.WorkRecalled) -> None:
         """Change nothing. The event only records which run the result in the following event came from."""
 
     evolve: ClassVar[EvolveRows] = with_style_rows(
         {
-            e.RunCompleted: _over,
-            e.RunFailedEvent: _over,
-            e.RunCancelledEvent: _over,
-            e.RunRetried: _retried,
-            e.RunPatched: _patched,
-            e.GoalPlanned: _planned,
-            e.FactsGiven: _given,
-            e.StepStarted: _step_started,
-            e.StepCompleted: _step_completed,
-            e.StepFailedEvent: _step_failed,
-            e.StepSkipped: _step_skipped,
-            e.DeadlineSet: _deadline_set,
-            e.DeadlinePassed: _deadline_passed,
-            e.WorkSkipped: _work_skipped,
-            e.WorkResumed: _work_resumed,
-            e.WorkRecalled: _work_recalled,
-            e.RunForked: _forked,
-            e.RunEdited: _edited,
+            e.RunCompleted: _evolve_over,
+            e.RunFailedEvent: _evolve_over,
+            e.RunCancelledEvent: _evolve_over,
+            e.RunRetried: _evolve_retried,
+            e.RunPatched: _evolve_patched,
+            e.GoalPlanned: _evolve_planned,
+            e.FactsGiven: _evolve_facts_given,
+            e.StepStarted: _evolve_step_started,
+            e.StepCompleted: _evolve_step_completed,
+            e.StepFailedEvent: _evolve_step_failed,
+            e.StepSkipped: _evolve_step_skipped,
+            e.DeadlineSet: _evolve_deadline_set,
+            e.DeadlinePassed: _evolve_deadline_passed,
+            e.WorkSkipped: _evolve_work_skipped,
+            e.WorkResumed: _evolve_work_resumed,
+            e.WorkRecalled: _evolve_work_recalled,
+            e.RunForked: _evolve_forked,
+            e.RunEdited: _evolve_edited,
         }
     )
 

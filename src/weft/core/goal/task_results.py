@@ -32,7 +32,7 @@ def consequences(items: Items, program: HostedGoals, events: Sequence[e.AnyEvent
     """Extend the events that the kernel has decided with their consequences for the step."""
     match events[-1]:
         case e.TaskSucceeded() as success:
-            return (*events[:-1], *_checked(items, program, success, env))
+            return (*events[:-1], *_check_success(items, program, success, env))
         case e.TaskFailed(retry_at=0) as failed:
             return (*events, *_step_failed(items, failed.task, failed.failure))
         case e.TaskFailed() as failed:
@@ -64,7 +64,7 @@ def result_error(items: Items, program: HostedGoals, number: int, result: bytes,
     return None if bad is None else bad.failure(place.step).message
 
 
-def _checked(items: Items, program: HostedGoals, success: e.TaskSucceeded, env: Env) -> Sequence[e.AnyEvent]:
+def _check_success(items: Items, program: HostedGoals, success: e.TaskSucceeded, env: Env) -> Sequence[e.AnyEvent]:
     place = items.state.places.get(success.task)
     bad = _find_error(items, program, place, bytes(success.output), env)
     if bad is None or place is None:

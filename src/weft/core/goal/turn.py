@@ -15,7 +15,7 @@ from weft.core.goal.inputs import ITEMS_MAX, BadInput, BoundInputs, bind, metada
 from weft.core.goal.need_counts import NeedCounts
 from weft.core.goal.nodes import StepNode
 from weft.core.goal.outputs import BadOutput, aggregate_outputs, read_outputs
-from weft.core.goal.scripts import HostedGoals, content, decode_json, decode_value, encode_json
+from weft.core.goal.scripts import HostedGoals, decode_json, decode_value, encode_json, load_content
 from weft.core.goal.state import GoalState
 from weft.core.ids import GOAL, EntryId, child_uid
 from weft.core.run.env import Env
@@ -47,12 +47,12 @@ class Turn:
         return bound
 
 
-def start(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
+def start_step(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
     """Start a step, or skip or fail it if its inputs or predicate require that."""
     try:
         known = reference_inputs(step, turn.state, turn.env)
         if known is not None:
-            task = _task(turn, step, 0, e.ABSENT) if _is_task(step) else None
+            task = _schedule_task(turn, step, 0, e.ABSENT) if _is_task(step) else None
             return (e.StepStarted(step=step.id, inputs=known[0], facts=known[1], task=task),)
         return _start_bound(turn, step, bind(step, turn.state, turn.program.reader, turn.env))
     except BadInput as bad:
@@ -64,7 +64,7 @@ def _start_bound(turn: Turn, step: StepNode, bound: BoundInputs) -> Sequence[e.A
     definition = step.definition
     if bound.count > ITEMS_MAX:
         why = f"the step would have {bound.count:,} work items; the limit is {ITEMS_MAX:,}"
-        return (_failed(step.id, "too_many_items", "too_many_items", why),)
+        return (_step_failure(step.id, "too_many_items", "too_many_items", why),)
     per_item = definition.when is not None and not bound.item_names.isdisjoint(
         turn.program.reader.names(definition.when)
     )
@@ -78,7 +78,7 @@ def _start_bound(turn: Turn, step: StepNode, bound: BoundInputs) -> Sequence[e.A
     inputs = turn.env.keep(encode_json({**bound.inputs, **meta} if meta else bound.inputs))
     if bound.arrays:
         return (e.StepStarted(step=step.id, inputs=inputs, work_items=bound.count, fan_out=True),)
-    task = _task(turn, step, 0, e.ABSENT) if _is_task(step) else None  # as ``pump`` would do next
+    task = _schedule_task(turn, step, 0, e.ABSENT) if _is_task(step) else None  # as ``pump`` would do next
     return (e.StepStarted(step=step.id, inputs=inputs, task=task),)
 
 
@@ -95,11 +95,11 @@ def _predicate_outcome(
         if turn.program.reader.holds(step.definition.when, predicate_bindings(step.definition, inputs)):
             return None
     except WeftError as error:
-        return _failed(step.id, "predicate", f"predicate could not be evaluated: {error.message}", error.code)
+        return _step_failure(step.id, "predicate", f"predicate could not be evaluated: {error.message}", error.code)
     return e.StepSkipped(step=step.id, reason=PREDICATE_FALSE)
 
 
-def _failed(step: str, kind: str, message: str, why: str) -> e.StepFailedEvent:
+def _step_failure(step: str, kind: str, message: str, why: str) -> e.StepFailedEvent:
     failure = Failure(type=kind, message=message, code=kind, step=step, attributes={"why": why})
     return e.StepFailedEvent(step=step, failure=failure)
 
@@ -123,18 +123,18 @@ def pump(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
                 return (e.WorkSkipped(step=step.id, item=index),)
         given = turn.env.keep(encode_json({**inputs, **metadata(step, turn.state, index)}))
     try:
-        return (_dispatch(turn, step, index, given),)
+        return (_begin_item(turn, step, index, given),)
     except WeftError as error:
-        return (_failed(step.id, error.code, error.message, error.hint),)
+        return (_step_failure(step.id, error.code, error.message, error.hint),)
 
 
-def _dispatch(turn: Turn, step: StepNode, index: int, given: Raw) -> e.AnyEvent:
+def _begin_item(turn: Turn, step: StepNode, index: int, given: Raw) -> e.AnyEvent:
     definition = step.definition
     match definition.way:
         case GoalWay() | WorkflowWay():
-            return _child(turn, step, index, given)
+            return _start_child(turn, step, index, given)
         case AskWay() as ask:
-            inputs = decode_json(content(given, turn.env))
+            inputs = decode_json(load_content(given, turn.env))
             timeout = definition.policy.timeout_ms
             return e.AskOpened(
                 node=step.id,
@@ -150,10 +150,10 @@ def _dispatch(turn: Turn, step: StepNode, index: int, given: Raw) -> e.AnyEvent:
                 four_eyes=ask.four_eyes,
                 remind_ms=ask.remind_ms,
             )
-    return _task(turn, step, index, given)
+    return _schedule_task(turn, step, index, given)
 
 
-def _task(turn: Turn, step: StepNode, index: int, given: Raw) -> e.TaskScheduled:
+def _schedule_task(turn: Turn, step: StepNode, index: int, given: Raw) -> e.TaskScheduled:
     definition, state = step.definition, turn.state
     event = e.TaskScheduled(
         node=step.id,
@@ -170,7 +170,7 @@ def _task(turn: Turn, step: StepNode, index: int, given: Raw) -> e.TaskScheduled
     return event if earlier is None else repeat_task(state, earlier, place, event)
 
 
-def _child(turn: Turn, step: StepNode, index: int, given: Raw) -> e.ChildStarted:
+def _start_child(turn: Turn, step: StepNode, index: int, given: Raw) -> e.ChildStarted:
     state = turn.state
     way = step.definition.way
     turn.env.check_child(state, way.workflow if isinstance(way, WorkflowWay) else "", given)
@@ -199,7 +199,7 @@ def _child_id(state: GoalState, step: StepNode, index: int) -> str:
     return f"{state.run_id}.{step.id}{item}" + (f"~{state.retries}" if state.retries else "")
 
 
-def complete(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
+def complete_step(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
     """Complete a step whose items are all over, and set its facts."""
     run, reader = step.run, turn.program.reader
     try:

@@ -61,12 +61,12 @@ def is_any(declared: Type) -> bool:
 
 def is_array(declared: Type) -> bool:
     """Return whether the type allows only arrays."""
-    return _bare(normalize(declared)) == ["array"]
+    return _allowed_words(normalize(declared)) == ["array"]
 
 
 def may_be_array(declared: Type) -> bool:
     """Return whether the type allows arrays."""
-    return not {"any", "array"}.isdisjoint(_bare(normalize(declared)))
+    return not {"any", "array"}.isdisjoint(_allowed_words(normalize(declared)))
 
 
 def types_agree(one: Type, other: Type) -> bool:
@@ -80,7 +80,7 @@ def types_agree(one: Type, other: Type) -> bool:
         return False
     schema, word = (a, b) if isinstance(a, dict) else (b, a)
     assert isinstance(word, str)
-    return any(each == "any" or _words_agree(each, word) for each in _bare(schema))
+    return any(each == "any" or _words_agree(each, word) for each in _allowed_words(schema))
 
 
 def _words_agree(a: str, b: str) -> bool:
@@ -91,7 +91,7 @@ def _words_agree(a: str, b: str) -> bool:
     return (a == "array" and b.endswith("[]")) or (b == "array" and a.endswith("[]"))
 
 
-def _bare(declared: str | dict[str, Any]) -> list[str]:
+def _allowed_words(declared: str | dict[str, Any]) -> list[str]:
     """Return the words that a type allows."""
     if isinstance(declared, str):
         return ["array"] if declared.endswith("[]") else [declared]
@@ -103,7 +103,7 @@ def _bare(declared: str | dict[str, Any]) -> list[str]:
     for key in _BRANCHES:
         branches = declared.get(key)
         if isinstance(branches, list):
-            return [bare for each in branches if isinstance(each, dict) for bare in _bare(normalize(each))]
+            return [bare for each in branches if isinstance(each, dict) for bare in _allowed_words(normalize(each))]
     return ["object"] if "properties" in declared else ["any"]
 
 
@@ -112,12 +112,12 @@ def narrower(one: Type, other: Type) -> Type:
     a, b = normalize(one), normalize(other)
     if a == "any" or (isinstance(b, dict) and isinstance(a, str)):
         return b
-    if isinstance(a, str) and isinstance(b, str) and b != "any" and _rank(b) > _rank(a):
+    if isinstance(a, str) and isinstance(b, str) and b != "any" and _specificity(b) > _specificity(a):
         return b
     return a
 
 
-def _rank(word: str) -> int:
+def _specificity(word: str) -> int:
     """Return how specific a word is among those that it agrees with."""
     depth = word.count("[]")
     return 2 * depth + (word.startswith("integer")) + (depth > 0 and not word.startswith("any"))

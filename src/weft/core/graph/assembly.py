@@ -54,7 +54,7 @@ class Analysis:
     parts: list[Node]
     output: Expr | None
 
-    def completed(self, index: int, part: Node) -> Node:
+    def completed_node(self, index: int, part: Node) -> Node:
         """Return a node with its place in the graph."""
         shape = self.shape
         main = [arc for arc in shape.out[index] if arc.kind == "main"]
@@ -62,28 +62,28 @@ class Analysis:
         failing = [arc for arc in main if arc.mentions_error]
         return msgspec.structs.replace(
             part,
-            fan_in=self._fan_in(index),
-            repeat=self._repeat(index, part),
-            main=self._named(main),
-            tiers=self._tiers(main),
-            error_tiers=self._tiers(failing),
-            incoming=self._named(arc for arc in shape.into[index] if self.flow.reached(arc.source)),
-            waits=self._waits(index),
-            opening=self._named(arc for arc in shape.out[index] if arc.opens),
+            fan_in=self._assemble_fan_in(index),
+            repeat=self._assemble_repeat(index, part),
+            main=self._edge_names(main),
+            tiers=self._edge_names_by_tier(main),
+            error_tiers=self._edge_names_by_tier(failing),
+            incoming=self._edge_names(arc for arc in shape.into[index] if self.flow.reached(arc.source)),
+            waits=self._edges_to_wait_for(index),
+            opening=self._edge_names(arc for arc in shape.out[index] if arc.opens),
             closed_by=shape.names[closer] if closer is not None else START,
             heads=[self.names.loops[ring] for ring in self.loops.heads[index]],
             loop=self.names.loop(self.loops.around[index]),
             scopes=[self.names.scopes[scope] for scope in self.scopes.works[index]],
             terminal=len(failing) == len(main),
             remembered=part.id in self.remembered,
-            save=[Save(self._settled(save.to, index), save.value) for save in part.save],
+            save=[Save(self._resolve_here(save.to, index), save.value) for save in part.save],
         )
 
-    def _settled(self, target: Target, index: int) -> Target:
+    def _resolve_here(self, target: Target, index: int) -> Target:
         """Replace ``here`` by the state for a node outside every branch."""
         return target if self.scopes.in_branch(index) else Target("state", target.path)
 
-    def _fan_in(self, index: int) -> FanIn | None:
+    def _assemble_fan_in(self, index: int) -> FanIn | None:
         join = self.shape.node(index).fan_in
         # A fan-in that cannot be reached closes nothing and never runs.
         if join is None or index not in self.frames.opener:
@@ -91,10 +91,10 @@ class Analysis:
         opener = self.shape.names[self.frames.opener[index]]
         merge = join.merge
         if merge is not None:
-            merge = msgspec.structs.replace(merge, into=self._settled(merge.into, index))
-        return FanIn(opener, _one(ALL, join.need), merge, join.early)
+            merge = msgspec.structs.replace(merge, into=self._resolve_here(merge.into, index))
+        return FanIn(opener, _share_default(ALL, join.need), merge, join.early)
 
-    def _repeat(self, index: int, part: Node) -> Repeat | None:
+    def _assemble_repeat(self, index: int, part: Node) -> Repeat | None:
         if part.repeat is None:
             return None
         back = self.shape.back[index]
@@ -102,10 +102,10 @@ class Analysis:
             part.repeat,
             loop=self.names.loop(back.loop),
             back=self.names.edges[back.ordinal],
-            exhausted=self._named(arc for arc in self.shape.out[index] if arc.kind == "timeout"),
+            exhausted=self._edge_names(arc for arc in self.shape.out[index] if arc.kind == "timeout"),
         )
 
-    def _waits(self, index: int) -> list[Delivery]:
+    def _edges_to_wait_for(self, index: int) -> list[Delivery]:
         if index in self.frames.opener:
             return []  # a fan-in waits for branches, not for edges
         delivered = self.scopes.delivers[index]
@@ -120,12 +120,12 @@ class Analysis:
             for scope, ordinals in delivered.items()
         ]
 
-    def _named(self, arcs: Iterable[Arc]) -> list[str]:
+    def _edge_names(self, arcs: Iterable[Arc]) -> list[str]:
         return [self.names.edges[arc.ordinal] for arc in arcs]
 
-    def _tiers(self, arcs: list[Arc]) -> list[list[str]]:
+    def _edge_names_by_tier(self, arcs: list[Arc]) -> list[list[str]]:
         if len(arcs) < 2:
-            return [self._named(arcs)] if arcs else []
+            return [self._edge_names(arcs)] if arcs else []
         tiers: dict[int, list[str]] = {}
         for arc in arcs:
             tiers.setdefault(arc.tier, []).append(self.names.edges[arc.ordinal])
@@ -133,9 +133,11 @@ class Analysis:
 
     def edges(self) -> dict[str, Edge]:
         """Return all edges with the results of the analyses."""
-        return {name: self._edge(name, arc) for name, arc in zip(self.names.edges, self.shape.arcs, strict=True)}
+        return {
+            name: self._assemble_edge(name, arc) for name, arc in zip(self.names.edges, self.shape.arcs, strict=True)
+        }
 
-    def _edge(self, name: str, arc: Arc) -> Edge:
+    def _assemble_edge(self, name: str, arc: Arc) -> Edge:
         route = arc.route
         return Edge(
             name=name,
@@ -146,7 +148,9 @@ class Analysis:
             tier=arc.tier,
             when=arc.when,
             errors=route.errors if route is not None else None,
-            each=ForEach(arc.each, _one(ITEM, route.each_name)) if arc.each is not None and route is not None else None,
+            each=ForEach(arc.each, _share_default(ITEM, route.each_name))
+            if arc.each is not None and route is not None
+            else None,
             copies=route.copies if route is not None else 0,
             width=route.width if route is not None else 0,
             mentions_error=arc.mentions_error,
@@ -157,9 +161,9 @@ class Analysis:
 
     def rings(self) -> dict[str, Loop]:
         """Return all loops. Their bodies are stored in the nodes."""
-        return {name: self._loop(ring) for name, ring in zip(self.names.loops, self.loops.rings, strict=True)}
+        return {name: self._assemble_loop(ring) for name, ring in zip(self.names.loops, self.loops.rings, strict=True)}
 
-    def _loop(self, ring: Ring) -> Loop:
+    def _assemble_loop(self, ring: Ring) -> Loop:
         names = self.shape.names
         return Loop(
             header=names[ring.header],
@@ -182,10 +186,10 @@ def node_part(node: FoldedNode, reader: DocumentReader) -> Node:
         work=_read_work(node, reader),
         input=reader.template(node.input, node.id),
         save=[Save(save.to, reader.read("template", save.value, node.id)[0]) for save in node.save],
-        retry=_one(NO_RETRY, node.retry),
+        retry=_share_default(NO_RETRY, node.retry),
         timeout_ms=node.timeout_ms,
         queue=node.queue,
-        limits=_one(NO_LIMITS, node.limits),
+        limits=_share_default(NO_LIMITS, node.limits),
         undo=_read_undo(node, reader),
         on_failure=node.on_failure,
         requires_approval=node.requires_approval,
@@ -206,7 +210,9 @@ def _read_undo(node: FoldedNode, reader: DocumentReader) -> UndoRule | None:
     undo = node.undo
     if undo is None:
         return None
-    return UndoRule(undo.step, reader.template(undo.input, node.id), _one(NO_RETRY, undo.retry), undo.timeout_ms)
+    return UndoRule(
+        undo.step, reader.template(undo.input, node.id), _share_default(NO_RETRY, undo.retry), undo.timeout_ms
+    )
 
 
 def _read_work(node: FoldedNode, reader: DocumentReader) -> Work:
@@ -220,6 +226,6 @@ def _read_work(node: FoldedNode, reader: DocumentReader) -> Work:
     return msgspec.structs.replace(node.work, **changed) if changed else node.work
 
 
-def _one(default: T, value: T) -> T:
+def _share_default(default: T, value: T) -> T:
     """Return the default itself if the value equals it, so that it is left out of the JSON."""
     return default if value == default else value

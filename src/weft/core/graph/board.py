@@ -39,20 +39,20 @@ class Board:
 
     def make(self, token: Token) -> Token:
         self.state.tokens[token.id] = token
-        self._count(token.path, 1, token.id)
+        self._count_token(token.path, 1, token.id)
         return token
 
     def consume(self, token: Token) -> None:
         del self.state.tokens[token.id]
         if token.task:
             self.state.by_task.pop(token.task, None)
-        self._count(token.path, -1, token.id, parked=token.mode == "parked")
+        self._count_token(token.path, -1, token.id, parked=token.mode == "parked")
 
     def drop(self, token: Token) -> None:
         """Remove a token and stop its work."""
         number = token.task
         self.consume(token)
-        self._stop(number)
+        self._stop_entry(number)
 
     def stop_work(self, token: Token) -> None:
         """Stop the work of a token because the run is over. The token stays for a retry.
@@ -63,14 +63,14 @@ class Board:
         if not number:
             return
         task = self.state.tasks.get(number) or self.state.parked.get(number)
-        self._stop(number)
+        self._stop_entry(number)
         if not is_open(self.state, number):
             if task is not None:
                 remember_work(self.state, token, task)
             token.task, token.mode = 0, "ready"
             self.state.by_task.pop(number, None)
 
-    def _stop(self, number: int) -> None:
+    def _stop_entry(self, number: int) -> None:
         """Stop an entry. Work that can be undone must end first; its result is ignored."""
         state = self.state
         if number in state.parked:
@@ -97,11 +97,11 @@ class Board:
                 self.state.gone.append(holder.timer)
             holder.timer = 0
 
-    def _count(self, path: Path, by: int, member: str, *, parked: bool = False) -> None:
+    def _count_token(self, path: Path, by: int, member: str, *, parked: bool = False) -> None:
         own = innermost_branch(path) if parked else None
         for seg in path:
             if seg.kind == "l":
-                self._live_loop(seg, by)
+                self._count_in_loop(seg, by)
                 continue
             frame = self.state.frames.get(seg.id)
             branch = frame.branches.get(seg.n) if frame is not None else None
@@ -112,9 +112,9 @@ class Board:
             else:
                 branch.members.pop(member, None)
             if seg is not own:
-                self._live_branch(frame, seg, by)
+                self._count_in_branch(frame, seg, by)
 
-    def _live_loop(self, seg: Seg, by: int) -> None:
+    def _count_in_loop(self, seg: Seg, by: int) -> None:
         run = self.state.loops.get(seg.id)
         if run is not None:
             run.live += by
@@ -123,7 +123,7 @@ class Board:
                 self._empty[key] = seg
                 heappush(self._order, (-len(run.path), run.made, 0, key))
 
-    def _live_branch(self, frame: Frame, seg: Seg, by: int) -> None:
+    def _count_in_branch(self, frame: Frame, seg: Seg, by: int) -> None:
         branch = frame.branches.get(seg.n)
         if branch is not None:
             branch.live += by
@@ -132,14 +132,14 @@ class Board:
                 self._empty[key] = seg
                 heappush(self._order, (-len(frame.path), frame.made, seg.n, key))
 
-    def _weigh(self, path: Path, by: int) -> None:
+    def _count_waiting_frame(self, path: Path, by: int) -> None:
         """Count a frame that waits for its fan-in in the scopes around it."""
         for seg in path:
             if seg.kind == "l":
-                self._live_loop(seg, by)
+                self._count_in_loop(seg, by)
             elif (frame := self.state.frames.get(seg.id)) is not None:
-                self._live_branch(frame, seg, by)
+                self._count_in_branch(frame, seg, by)
 
-    def _wake(self, token: Token, mode: str) -> None:
+    def _put_on_agenda(self, token: Token, mode: str) -> None:
         token.mode = mode  # type: ignore[assignment]
         self.state.agenda.append(token.id)

@@ -29,7 +29,12 @@ from weft.core.graph.model import (
 from weft.core.graph.replies import check_replies
 from weft.core.graph.scopes import Scopes
 from weft.core.graph.shape import Shape, build_shape
-from weft.core.graph.static_checks import check_fan_in_needs, check_names, warn_of_lost_work, warn_of_unknown_fields
+from weft.core.graph.static_checks import (
+    check_fan_in_needs,
+    report_unbound_names,
+    warn_of_lost_work,
+    warn_of_unknown_fields,
+)
 from weft.core.graph.writes import check_writes
 
 
@@ -42,11 +47,11 @@ def compile_graph(folded: FoldedGraph, language: ExpressionLanguage, problems: P
     shape = build_shape(folded, reader, problems)
     if problems.full:
         return None
-    analysis = _analyse(folded, shape, reader, problems)
-    return None if analysis is None or problems.has_errors else _assemble(analysis)
+    analysis = _analyse_graph(folded, shape, reader, problems)
+    return None if analysis is None or problems.has_errors else _assemble_model(analysis)
 
 
-def _analyse(folded: FoldedGraph, shape: Shape, reader: DocumentReader, problems: Problems) -> Analysis | None:
+def _analyse_graph(folded: FoldedGraph, shape: Shape, reader: DocumentReader, problems: Problems) -> Analysis | None:
     parts = [node_part(node, reader) for node in folded.nodes.values()]
     parts = _settle_answers(parts, folded, reader, problems)
     output = output_part(folded, reader)
@@ -61,7 +66,7 @@ def _analyse(folded: FoldedGraph, shape: Shape, reader: DocumentReader, problems
         return None
     check_fan_in_needs(shape, frames, scopes, problems)
     check_writes(shape, scopes, frames, problems)
-    check_names(reader.mentions, shape, scopes, problems)
+    report_unbound_names(reader.mentions, shape, scopes, problems)
     warn_of_unknown_fields(reader.mentions, shape, scopes, problems)
     warn_of_lost_work(shape, flow, frames, problems)
     check_replies(parts, shape, flow, problems)
@@ -91,9 +96,9 @@ def _settle_answers(parts: list[Node], folded: FoldedGraph, reader: DocumentRead
     ]
 
 
-def _assemble(done: Analysis) -> GraphModel:
+def _assemble_model(done: Analysis) -> GraphModel:
     folded = done.shape.folded
-    nodes = {part.id: done.completed(index, part) for index, part in enumerate(done.parts, 1)}
+    nodes = {part.id: done.completed_node(index, part) for index, part in enumerate(done.parts, 1)}
     return GraphModel(
         name=folded.name,
         nodes=nodes,

@@ -37,24 +37,29 @@ def describe_changes(old: GraphModel, new: GraphModel, sources: tuple[Source, So
     nodes, edges = compare_nodes(old, new), compare_edges(old, new)
     lines = [f"adds the node {name}" for name in nodes.added]
     lines += [f"removes the node {name}" for name in nodes.removed]
-    before, after = (_nodes(source) for source in sources)
+    before, after = (_nodes_of_source(source) for source in sources)
     for name in nodes.changed:
-        fields = _different(before.get(name), after.get(name))
+        fields = _different_fields(before.get(name), after.get(name))
         lines.append(f"changes {name}{': ' if fields else ''}{', '.join(fields)}")
     gone = {*nodes.added, *nodes.removed}
-    lines += [f"adds the edge {name}" for name in edges.added if gone.isdisjoint(name.split(">"))]
-    lines += [f"removes the edge {name}" for name in edges.removed if gone.isdisjoint(name.split(">"))]
-    lines += [f"changes the edge {name}" for name in edges.changed]
-    lines += [f"changes {name}" for name in _different(*sources) if name != "nodes"]
+    lines += [f"adds {_edge_words(name)}" for name in edges.added if gone.isdisjoint(name.split(">"))]
+    lines += [f"removes {_edge_words(name)}" for name in edges.removed if gone.isdisjoint(name.split(">"))]
+    lines += [f"changes {_edge_words(name)}" for name in edges.changed]
+    lines += [f"changes {name}" for name in _different_fields(*sources) if name != "nodes"]
     return lines
 
 
-def _nodes(source: Source) -> Mapping[str, Any]:
+def _edge_words(name: str) -> str:
+    """Return what an edge is called. The one to an entry of the graph comes from no node."""
+    return f"the edge {name}" if name.partition(">")[0] else f"the entry {name[1:]}"
+
+
+def _nodes_of_source(source: Source) -> Mapping[str, Any]:
     nodes = source.get("nodes")
     return nodes if isinstance(nodes, Mapping) else {}
 
 
-def _different(old: Any, new: Any) -> list[str]:
+def _different_fields(old: Any, new: Any) -> list[str]:
     """Return the names of the fields that are not the same in two parts of a document."""
     if not isinstance(old, Mapping) or not isinstance(new, Mapping):
         return []

@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 
 from weft.core.findings import Problems
-from weft.core.graph.shape import Arc, Shape, link
+from weft.core.graph.shape import Arc, Shape, link_arcs
 
 
 class Flow:
@@ -18,7 +18,7 @@ class Flow:
     """
 
     def __init__(self, shape: Shape) -> None:
-        self.order = _topological(shape)
+        self.order = _topological_order(shape)
         self.place = [-1] * len(shape.names)
         for place, node in enumerate(self.order):
             self.place[node] = place
@@ -26,7 +26,7 @@ class Flow:
         self._parent = [0] * len(shape.names)
         self._jump = [0] * len(shape.names)
         for node in self.order[1:]:
-            self._hang(node, shape)
+            self._add_to_tree(node, shape)
 
     def reached(self, node: int) -> bool:
         return self.place[node] >= 0
@@ -37,14 +37,14 @@ class Flow:
 
     def dominates(self, above: int, node: int) -> bool:
         """Return whether every path to ``node`` passes through ``above``. A node dominates itself."""
-        return self._climb(node, self._depth[above]) == above
+        return self._ancestor_at_depth(node, self._depth[above]) == above
 
-    def _hang(self, node: int, shape: Shape) -> None:
+    def _add_to_tree(self, node: int, shape: Shape) -> None:
         """Add a node to the dominator tree, below the nearest common dominator of its predecessors."""
         sources = [arc.source for arc in shape.into[node] if self.reached(arc.source)]
         parent = sources[0]
         for source in sources[1:]:
-            parent = self._meet(parent, source)
+            parent = self._common_ancestor(parent, source)
         far = self._jump[parent]
         # Skew-binary jump pointers: any ancestor in logarithmic time, with one pointer per node.
         even = self._depth[parent] - self._depth[far] == self._depth[far] - self._depth[self._jump[far]]
@@ -52,14 +52,14 @@ class Flow:
         self._depth[node] = self._depth[parent] + 1
         self._jump[node] = self._jump[far] if even else parent
 
-    def _climb(self, node: int, depth: int) -> int:
+    def _ancestor_at_depth(self, node: int, depth: int) -> int:
         while self._depth[node] > depth:
             node = self._jump[node] if self._depth[self._jump[node]] >= depth else self._parent[node]
         return node
 
-    def _meet(self, a: int, b: int) -> int:
+    def _common_ancestor(self, a: int, b: int) -> int:
         depth = min(self._depth[a], self._depth[b])
-        a, b = self._climb(a, depth), self._climb(b, depth)
+        a, b = self._ancestor_at_depth(a, depth), self._ancestor_at_depth(b, depth)
         while a != b:
             if self._jump[a] != self._jump[b]:
                 a, b = self._jump[a], self._jump[b]
@@ -68,8 +68,8 @@ class Flow:
         return a
 
 
-def _topological(shape: Shape) -> list[int]:
-    reached = _reached(shape)
+def _topological_order(shape: Shape) -> list[int]:
+    reached = _reachable_nodes(shape)
     waiting = [sum(arc.source in reached for arc in arcs) for arcs in shape.into]
     ready = [0]
     order = []
@@ -84,7 +84,7 @@ def _topological(shape: Shape) -> list[int]:
     return order
 
 
-def _reached(shape: Shape) -> set[int]:
+def _reachable_nodes(shape: Shape) -> set[int]:
     reached = {0}
     stack = [0]
     while stack:
@@ -104,7 +104,7 @@ def cut_cycles(shape: Shape, problems: Problems) -> None:
             _cut_from(root, shape, state, cut, problems)
     if cut:
         shape.arcs = [arc for arc in shape.arcs if arc.ordinal not in cut]
-        _reopen(shape)
+        _reopen_cut_entries(shape)
 
 
 def _cut_from(root: int, shape: Shape, state: list[int], cut: set[int], problems: Problems) -> None:
@@ -137,11 +137,11 @@ def _note_cycle(arc: Arc, way: list[int], shape: Shape, problems: Problems) -> N
     )
 
 
-def _reopen(shape: Shape) -> None:
+def _reopen_cut_entries(shape: Shape) -> None:
     """Make nodes without incoming edges after a cut entries, so that the nodes of a cycle are still checked."""
-    link(shape)
+    link_arcs(shape)
     bare = [node for node in range(1, len(shape.names)) if not shape.into[node]]
     shape.arcs += [Arc(0, node, "main", shape.node(node).at) for node in bare]
     for ordinal, arc in enumerate(shape.arcs):
         arc.ordinal = ordinal
-    link(shape)
+    link_arcs(shape)

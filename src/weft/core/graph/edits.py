@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec import Raw
@@ -28,26 +28,31 @@ def decide_edit(graph: GraphModel, state: GraphState, command: c.EditRun, env: E
     places = settable_now_hint(settable) if wrong else ""
     if command.given:
         wrong.append("a graph run has no given facts; --input changes its input")
-    declared = (graph.state or {}).get("properties") or {}
-    fields = {*declared, *_written_fields(graph)}
+    declared = declared_fields(graph)
+    fields = state_fields(graph)
     unknown = [name for name in command.state if name not in fields]
     wrong += [f"the state of {graph.name} has no field {name[:60]}" for name in unknown]
-    wrong += _overwritten(graph, state, command)
-    wrong += [f"state.{name}: {problem}" for name, problem in _misfits(declared, command.state, env).items()]
+    wrong += _fields_overwritten_next(graph, state, command)
+    wrong += [f"state.{name}: {problem}" for name, problem in schema_errors(declared, command.state, env).items()]
     if wrong:
-        raise bad_edit(wrong, hint=_hint(command, fields if unknown else (), places))
+        raise bad_edit(wrong, hint=_edit_hint(command, fields if unknown else (), places))
     edited = e.RunEdited(input=command.input, results=command.results, state=command.state, by=command.by)
     return (edited,)
 
 
-def _written_fields(graph: GraphModel) -> set[str]:
-    """Return the fields of the state that the nodes write."""
+def declared_fields(graph: GraphModel) -> dict[str, Any]:
+    """Return the schemas of the fields that a graph declares for its state."""
+    return (graph.state or {}).get("properties") or {}
+
+
+def state_fields(graph: GraphModel) -> set[str]:
+    """Return the fields of the state: those that are declared, and those that nodes write."""
     targets = [save.to for node in graph.nodes.values() for save in node.save]
     targets += [node.fan_in.merge.into for node in graph.nodes.values() if node.fan_in and node.fan_in.merge]
-    return {target.path[0] for target in targets if target.scope == "state"}
+    return {*declared_fields(graph), *(target.path[0] for target in targets if target.scope == "state")}
 
 
-def _overwritten(graph: GraphModel, state: GraphState, command: c.EditRun) -> list[str]:
+def _fields_overwritten_next(graph: GraphModel, state: GraphState, command: c.EditRun) -> list[str]:
     """Return which fields would be overwritten at once, by a node that has ended and saves its result next."""
     return [
         f"{token.node} has ended at this point and saves state.{save.to.path[0]} next, over what is set"
@@ -58,7 +63,7 @@ def _overwritten(graph: GraphModel, state: GraphState, command: c.EditRun) -> li
     ]
 
 
-def _hint(command: c.EditRun, fields: Collection[str], places: str) -> str:
+def _edit_hint(command: c.EditRun, fields: Collection[str], places: str) -> str:
     lines = []
     if fields:
         lines.append(f"The fields of the state are {', '.join(sorted(fields))}.")
@@ -71,7 +76,8 @@ def _hint(command: c.EditRun, fields: Collection[str], places: str) -> str:
     return " ".join(lines)
 
 
-def _misfits(declared: dict[str, Any], given: dict[str, Any], env: Env) -> dict[str, str]:
+def schema_errors(declared: Mapping[str, Any], given: Mapping[str, Raw], env: Env) -> dict[str, str]:
+    """Return why values do not fit the schemas of their fields, by field."""
     found = {}
     for name, raw in given.items():
         schema, plain = declared.get(name), values.inline_json(bytes(raw))

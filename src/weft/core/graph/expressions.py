@@ -57,7 +57,7 @@ class DocumentReader:
         """Return the expression with its names (none if it does not parse), and whether it mentions an error."""
         if self._problems.full:
             return Expr(source.text), False
-        seen = self._look(kind, source.text)
+        seen = self._parse_cached(kind, source.text)
         for fault in seen.faults:
             self._problems.add(fault.code, (*source.at, *fault.at), fault.message, fault.hint)
         for name in seen.nodes:
@@ -84,14 +84,14 @@ class DocumentReader:
         nodes = sorted({name for part in parts for name in part.nodes})
         return Expr(source.text, names, EVERY_NODE if "*" in nodes else nodes)
 
-    def _look(self, kind: Kind, source: Any) -> ExpressionUse:
+    def _parse_cached(self, kind: Kind, source: Any) -> ExpressionUse:
         key = (kind, msgspec.json.encode(source, order="sorted"))
         found = self._cache.get(key)
         if found is None:
-            found = self._cache[key] = self._parse(kind, source)
+            found = self._cache[key] = self._parse_expression(kind, source)
         return found
 
-    def _parse(self, kind: Kind, source: Any) -> ExpressionUse:
+    def _parse_expression(self, kind: Kind, source: Any) -> ExpressionUse:
         try:
             uses: Uses = getattr(self._language, kind)(source)
         except Unreadable as error:

@@ -52,9 +52,9 @@ class Follower:
         """Return the next events that need no command. Raises MissingInputs."""
         state = self.state
         if not state.begun:
-            return self._begin(env)
+            return self._begin_run(env)
         if state.unarmed:
-            return (self._deadline(state.unarmed[0], env.now),)
+            return (self._set_join_deadline(state.unarmed[0], env.now),)
         if state.reversals:
             dropped = undo.next_dropped(state)
             if dropped is not None:
@@ -62,17 +62,17 @@ class Follower:
         for token_id in state.agenda:
             token = state.tokens.get(token_id)
             if token is not None:
-                return self._advance(token, env)
+                return self._advance_token(token, env)
         if not state.tokens:
             # Only dropped work can still be ending or being undone.
             waits = state.tasks or state.parked or undo.has_dropped(state)
-            return () if waits else self._complete(env)
+            return () if waits else self._complete_run(env)
         if not (state.tasks or state.timers or state.asks or state.children or state.waits):
-            return lifecycle.begin_end(state, self._deadlock())
+            return lifecycle.begin_end(state, self._deadlock_failure())
         return ()
 
-    def _begin(self, env: Env) -> Sequence[e.AnyEvent]:
-        filled = self._with_defaults(env)
+    def _begin_run(self, env: Env) -> Sequence[e.AnyEvent]:
+        filled = self._input_with_defaults(env)
         wrong = self._schema_error(self.graph.input, filled or self.state.input, env)
         if wrong is not None:
             message = f"the input of {self.graph.name} does not fit: {wrong}"
@@ -83,7 +83,7 @@ class Follower:
         task = self.task_behind(origin, taken, filled or self.state.input, env)
         return (e.NodeRouted(taken=taken, output=filled, task=task),)
 
-    def _with_defaults(self, env: Env) -> Raw:
+    def _input_with_defaults(self, env: Env) -> Raw:
         """Return the input with defaults filled in, or ``ABSENT`` if there are none to add. Raises MissingInputs."""
         if not has_defaults(self.graph.input):
             return e.ABSENT
@@ -91,7 +91,7 @@ class Follower:
         filled = with_defaults(self.graph.input, given)
         return e.ABSENT if filled is given else env.keep(values.encode(filled, what=f"{self.graph.name} is given"))
 
-    def _deadline(self, key: str, now: int) -> e.TimerSet:
+    def _set_join_deadline(self, key: str, now: int) -> e.TimerSet:
         """Return the timer of a join that has its first arrival."""
         node = join_node(self.state, key)
         deadline = self.graph.nodes[node].deadline
@@ -103,28 +103,28 @@ class Follower:
             return None
         return env.check(schema, bytes(raw) if is_unmarked(raw) else values.encode(open_raw(raw, env.blob)))
 
-    def _advance(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
+    def _advance_token(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
         match token.mode:
             case "routing":
-                return self._route(token, env)
+                return self._route_token(token, env)
             case "failing":
                 return self._route_failure(token, env)
-        begun = node_start.start(self.program, self.view(token, token.value, env, error=token.error))
+        begun = node_start.start_node(self.program, self.view(token, token.value, env, error=token.error))
         if isinstance(begun[0], e.TaskScheduled) and (token.earlier is not None or self.state.repeated):
-            return self._repeat(token, begun[0])
+            return self._repeat_work(token, begun[0])
         passed = begun[-1]
         if not isinstance(passed, e.NodeRouted):
             return begun
-        denied = self._denied(token.node, passed.taken)
+        denied = self._denied_by_rules(token.node, passed.taken)
         if denied is not None:
             failed = e.NodeFailed(
                 node=token.node, token=token.id, failure=denied, writes=passed.writes, output=passed.output
             )
             return (*begun[:-1], failed)
-        limit = self._limit(passed.taken, token.node)
+        limit = self._limit_failure(passed.taken, token.node)
         return begun if limit is None else lifecycle.begin_end(self.state, limit)
 
-    def _repeat(self, token: Token, task: e.TaskScheduled) -> Sequence[e.AnyEvent]:
+    def _repeat_work(self, token: Token, task: e.TaskScheduled) -> Sequence[e.AnyEvent]:
         """Return the events of a task that may repeat work, at this node or at another one."""
         state, place = self.state, f"{token.node}/{token.id}"
         digest = digest_of_work(task.step, task.input)
@@ -135,12 +135,12 @@ class Follower:
                 return repeat_elsewhere(state, dropped, place, task, digest)
         return (task,) if earlier is None else repeat_work(state, earlier, place, task, digest)
 
-    def _route(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
+    def _route_token(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
         straight = self.ways.straight.get(token.node)
         if straight is not None and is_unmarked(token.output) and self.state.rules is None:
             state, ways = self.state, self.ways
             if state.hops >= ways.hops_max or len(state.tokens) >= ways.tokens_max:
-                limit = self._limit(straight.taken, token.node)
+                limit = self._limit_failure(straight.taken, token.node)
                 if limit is not None:
                     return lifecycle.begin_end(state, limit)
             task = self.task_behind(token, straight.taken, token.output, env)
@@ -156,10 +156,10 @@ class Follower:
                 node=token.node, token=token.id, failure=found.failure, writes=found.writes, output=output
             )
             return (failed,)
-        denied = self._denied(token.node, found.taken)
+        denied = self._denied_by_rules(token.node, found.taken)
         if denied is not None:
             return (e.NodeFailed(node=token.node, token=token.id, failure=denied, writes=found.writes, output=output),)
-        limit = self._limit(found.taken, token.node)
+        limit = self._limit_failure(found.taken, token.node)
         if limit is not None:
             return lifecycle.begin_end(self.state, limit)
         event = e.NodeRouted(
@@ -195,7 +195,7 @@ class Follower:
         if view is None:
             view = self.view(token, output, env)
         view.token = Token(id=behind, node=node.id, path=token.path, value=output, seen=view.token.seen)
-        begun = node_start.start(self.program, view)[0]
+        begun = node_start.start_node(self.program, view)[0]
         if not isinstance(begun, e.TaskScheduled):
             return None
         return msgspec.structs.replace(begun, input=e.ABSENT) if begun.input is output else begun
@@ -203,7 +203,7 @@ class Follower:
     def _route_failure(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
         view = self.view(token, token.value, env, error=token.failure)
         found = route_failure(self.graph, view, self.program.reader)
-        denied = self._denied(token.node, found.taken)
+        denied = self._denied_by_rules(token.node, found.taken)
         if denied is not None:
             found = Route(failure=denied)
         if found.failure is None:
@@ -276,7 +276,7 @@ class Follower:
             refs=self._refs,
         )
 
-    def _denied(self, node: str, taken: Sequence[e.Taken]) -> Failure | None:
+    def _denied_by_rules(self, node: str, taken: Sequence[e.Taken]) -> Failure | None:
         """Return the failure of a node that may not lead where it leads, by the rules of the run."""
         rules = self.state.rules
         if rules is None:
@@ -288,7 +288,7 @@ class Follower:
         message = f"{node} may not lead to {target}: the run_policies of the run allow {allowed}"
         return Failure(type="NotAllowed", message=message, code="policy.denied", step=node)
 
-    def _limit(self, taken: Sequence[e.Taken], node: str) -> Failure | None:
+    def _limit_failure(self, taken: Sequence[e.Taken], node: str) -> Failure | None:
         ways, rules = self.ways, self.state.rules
         made = 0
         for one in taken:
@@ -301,9 +301,9 @@ class Follower:
         fan_out_max = self.graph.nodes[node].limits.fan_out or ways.fan_out_max
         return _over_limit("fan_out", fan_out_max) if made > fan_out_max else None
 
-    def _complete(self, env: Env) -> Sequence[e.AnyEvent]:
+    def _complete_run(self, env: Env) -> Sequence[e.AnyEvent]:
         try:
-            raw = self._result(env)
+            raw = self._run_result(env)
         except WeftError as error:
             failure = Failure(type=error.code, message=error.message, code=error.code)
             return lifecycle.begin_end(self.state, failure)
@@ -313,13 +313,13 @@ class Follower:
             return lifecycle.begin_end(self.state, Failure(type="BadValue", message=message, code="bad_output"))
         return (e.RunCompleted(output=env.keep(raw), not_undone=list(self.state.not_undone)),)
 
-    def _result(self, env: Env) -> bytes:
+    def _run_result(self, env: Env) -> bytes:
         view = self.view(Token(id="", node=START, path=[]), e.NULL, env)
         expr = self.graph.output
         found = view.bind_state() if expr is None else self.program.reader.template(expr.source, view.bind(expr))
         return values.encode(found, what=f"{self.graph.name} gives")
 
-    def _deadlock(self) -> Failure:
+    def _deadlock_failure(self) -> Failure:
         waiting = []
         for slot in self.state.slots.values():
             node = self.graph.nodes[slot.node]

@@ -29,7 +29,7 @@ class Frames:
         self._shape = shape
         self._flow = flow
         self._problems = problems
-        self._splits = [_split(shape, node) for node in range(len(shape.names))]
+        self._splits = [_fan_out_certainty(shape, node) for node in range(len(shape.names))]
 
     def is_fan_in(self, node: int) -> bool:
         return node > 0 and self._shape.node(node).fan_in is not None
@@ -53,7 +53,7 @@ class Frames:
             self._problems.add("frame_mismatch", join.at, f"{other} and {name} both close the fan-out of {join.of}.")
             return
         else:
-            self._pair(opener, fan_in)
+            self._pair_opener_with_fan_in(opener, fan_in)
             return
         self._problems.add("fan_in_without_fan_out", join.at, why)
 
@@ -61,7 +61,7 @@ class Frames:
         for wanted in (_CERTAIN, _POSSIBLE):
             for node in self._free_above(fan_in):
                 if self._splits[node] == wanted:
-                    self._pair(node, fan_in)
+                    self._pair_opener_with_fan_in(node, fan_in)
                     return
         join = self._shape.node(fan_in).fan_in
         assert join is not None
@@ -73,7 +73,7 @@ class Frames:
             "To wait for all incoming edges, write join: edges.",
         )
 
-    def _pair(self, opener: int, fan_in: int) -> None:
+    def _pair_opener_with_fan_in(self, opener: int, fan_in: int) -> None:
         self.opener[fan_in] = opener
         self.closer[opener] = fan_in
 
@@ -115,14 +115,14 @@ def find_frames(shape: Shape, flow: Flow, problems: Problems) -> Frames:
     for arc in shape.arcs:
         arc.opens = arc.multiplies
     for fan_in, opener in frames.opener.items():
-        for node in _leading_to(fan_in, opener, shape, frames):
+        for node in _nodes_leading_to(fan_in, opener, shape, frames):
             for arc in shape.into[node]:
                 if arc.source == opener:
                     arc.opens = True
     return frames
 
 
-def _leading_to(fan_in: int, opener: int, shape: Shape, frames: Frames) -> Iterator[int]:
+def _nodes_leading_to(fan_in: int, opener: int, shape: Shape, frames: Frames) -> Iterator[int]:
     """Yield the fan-in and all nodes that reach it without passing the opener. Inner frames count as one step."""
     seen = {fan_in, opener}
     stack = [fan_in]
@@ -137,7 +137,7 @@ def _leading_to(fan_in: int, opener: int, shape: Shape, frames: Frames) -> Itera
                 stack.append(source)
 
 
-def _split(shape: Shape, node: int) -> int:
+def _fan_out_certainty(shape: Shape, node: int) -> int:
     """Return whether a node is a certain fan-out, a possible one, or none."""
     arcs = shape.out[node]
     if any(arc.multiplies for arc in arcs):
@@ -148,10 +148,10 @@ def _split(shape: Shape, node: int) -> int:
         return _CERTAIN
     if fan_out == "first_match":
         arcs = [arc for arc in arcs if arc.kind != "main"]
-    return max((_split_of(group) for group in _tiers(arcs)), default=0)
+    return max((_split_of(group) for group in _arcs_by_tier(arcs)), default=0)
 
 
-def _tiers(arcs: list[Arc]) -> list[list[Arc]]:
+def _arcs_by_tier(arcs: list[Arc]) -> list[list[Arc]]:
     tiers: dict[tuple[str, int], list[Arc]] = {}
     for arc in arcs:
         tiers.setdefault((arc.kind, arc.tier), []).append(arc)

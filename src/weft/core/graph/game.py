@@ -57,7 +57,7 @@ class Game(Moves):
         """Apply the consequences of empty scopes, deepest first, then oldest first, until nothing changes."""
         while self._opened or self._empty:
             if self._opened:
-                self._judge(self._opened.pop(0))
+                self._judge_fan_in(self._opened.pop(0))
                 continue
             key = heappop(self._order)[-1]
             seg = self._empty.pop(key, None)
@@ -147,7 +147,7 @@ class Game(Moves):
         else:
             branch.status = "ended"
         self._start_queued(frame, branch.edge)
-        self._judge(frame, just=seg.n)
+        self._judge_fan_in(frame, just=seg.n)
         if branch.status == "arrived" and not frame.fired and frame.id in self.state.frames:
             self._await_branches(frame)
 
@@ -171,7 +171,7 @@ class Game(Moves):
         node = self.graph.nodes[frame.fan_in]
         self.disarm(frame)
         if node.deadline is not None and node.deadline.proceeds and frame.arrived:
-            self._fire(frame)
+            self._fire_fan_in(frame)
             return
         count = f"{len(frame.arrived)} of {frame.total} branches"
         self._fail_fan_in(frame, _timeout_failure(node.id, count))
@@ -182,7 +182,7 @@ class Game(Moves):
         if node.deadline is not None and node.deadline.proceeds:
             self._try_join(node, slot)
             return
-        waited = self._waited(node, slot.path)
+        waited = self._edges_waited_for(node, slot.path)
         real = [(o, self.state.tokens[slot.items[o][0]]) for o in waited if slot.items.get(o) and slot.items[o][0]]
         missing = [self.graph.edges[o].source for o in waited if not slot.items.get(o)]
         failed = Token(
@@ -201,30 +201,30 @@ class Game(Moves):
 
     def _start_queued(self, frame: Frame, edge: str) -> None:
         queue = frame.queues.get(edge)
-        if queue and not (frame.fired and self._early(frame) == "cancel"):
+        if queue and not (frame.fired and self._early_policy(frame) == "cancel"):
             first = queue.pop(0)
             if first.startswith(kept_branches.WAITING):
-                self._continue(frame.branches[int(first[1:])])
+                self._continue_branch(frame.branches[int(first[1:])])
                 return
             token = self.state.tokens[first]
             token.mode = "ready"
             self.arrive(token, self.graph.edges[edge])
 
-    def _continue(self, branch: Branch) -> None:
+    def _continue_branch(self, branch: Branch) -> None:
         """Continue a branch that a retry restored and that may work now."""
         for token in [self.state.tokens[token_id] for token_id in branch.members]:
             if token.mode in ("ready", "routing", "failing") and not kept_branches.waits_for_width(self.state, token):
                 self.state.agenda.append(token.id)
 
-    def _early(self, frame: Frame) -> str:
-        fan_in = self._rule(frame)
+    def _early_policy(self, frame: Frame) -> str:
+        fan_in = self._fan_in_rule(frame)
         return fan_in.early if fan_in is not None else "cancel"
 
-    def _rule(self, frame: Frame) -> FanIn | None:
+    def _fan_in_rule(self, frame: Frame) -> FanIn | None:
         """Return the fan-in that closes a frame. One that has fired keeps the rule under which it fired."""
         return frame.rule or self.graph.nodes[frame.fan_in].fan_in
 
-    def _judge(self, frame: Frame, just: int | None = None) -> None:
+    def _judge_fan_in(self, frame: Frame, just: int | None = None) -> None:
         """Decide whether the fan-in of a frame fires, fails or keeps waiting."""
         unsettled = frame.total - frame.settled
         if not frame.fan_in or frame.fired:
@@ -237,18 +237,18 @@ class Game(Moves):
         need = self.graph.nodes[frame.fan_in].fan_in.need  # type: ignore[union-attr]
         if need.kind == "all":
             if not unsettled:
-                self._fire(frame)
+                self._fire_fan_in(frame)
             return
         wanted = need.of(frame.total)
         if len(frame.arrived) + unsettled < wanted:
-            self._not_enough(frame, wanted)
+            self._fail_with_too_few(frame, wanted)
         elif len(frame.arrived) == wanted:
-            self._fire(frame)
+            self._fire_fan_in(frame)
 
-    def _fire(self, frame: Frame) -> None:
+    def _fire_fan_in(self, frame: Frame) -> None:
         node = self.graph.nodes[frame.fan_in]
         assert node.fan_in is not None
-        value = self._merge(frame, node)
+        value = self._merge_branches(frame, node)
         seen = dict(frame.seen)
         for index in sorted(frame.arrived):
             for token_id in frame.branches[index].parked:
@@ -270,19 +270,19 @@ class Game(Moves):
                 self.consume(self.state.tokens[token_id])
         frame.fired = True
         self.disarm(frame)
-        self._weigh(frame.path, -1)
+        self._count_waiting_frame(frame.path, -1)
         if frame.total - frame.settled:
             if node.fan_in.early == "cancel":
                 self._drop_frame(frame, [n for n, branch in frame.branches.items() if branch.status == "open"])
             else:
-                self._detach(frame)
+                self._detach_open_branches(frame)
         else:
             self._forget_frame(frame)
-        self._activate(joined, node)
+        self._activate_token(joined, node)
 
-    def _merge(self, frame: Frame, node: Node) -> Raw:
+    def _merge_branches(self, frame: Frame, node: Node) -> Raw:
         """Merge the branch outputs and write the result to its target in the scope of the opener."""
-        fan_in = self._rule(frame)
+        fan_in = self._fan_in_rule(frame)
         assert fan_in is not None
         merge = fan_in.merge
         order = frame.arrived[-1:] if merge is not None and merge.how == "last_wins" else sorted(frame.arrived)
@@ -292,7 +292,7 @@ class Game(Moves):
         value = merge_outputs(merge, outputs)
         raw = compose(value)
         if fan_in.early == "late_merge":
-            self._target(frame, merge).newest[node.id] = frame.made
+            self._merged_value_holder(frame, merge).newest[node.id] = frame.made
         self.write_here(frame.path, merge.into.path, leaf(raw), anywhere=merge.into.scope == "state")
         return raw
 
@@ -303,7 +303,7 @@ class Game(Moves):
         nothing newer has written the target.
         """
         branch = frame.branches[just]
-        if branch.status == "arrived" and self._early(frame) == "late_merge" and self._is_open(frame.path):
+        if branch.status == "arrived" and self._early_policy(frame) == "late_merge" and self._is_open(frame.path):
             self._merge_late(frame, just)
         for token_id in list(branch.parked):
             if token_id in self.state.tokens:
@@ -312,12 +312,12 @@ class Game(Moves):
     def _merge_late(self, frame: Frame, just: int) -> None:
         """Merge everything that arrived again. If the target still has the previous merge, only add the last branch."""
         node = self.graph.nodes[frame.fan_in]
-        fan_in = self._rule(frame)
+        fan_in = self._fan_in_rule(frame)
         merge = fan_in.merge if fan_in is not None else None
         if merge is None:
             return
         path = merge.into.path
-        holder = self._target(frame, merge)
+        holder = self._merged_value_holder(frame, merge)
         if holder.newest.get(node.id, 0) > frame.made:
             return  # a later frame has written the target
         if holder.merging.get(path[0]) == frame.id:
@@ -328,22 +328,22 @@ class Game(Moves):
                 write_path(data, path, value)
                 self.state.marked = self.state.marked or (marked and holder is self.state)
                 return
-        self._merge(frame, node)
+        self._merge_branches(frame, node)
         begin_late_merge(merge, frame)
         holder.merging[path[0]] = frame.id
 
     def _end_late(self, frame: Frame) -> None:
         """Finish late merging when all branches have settled: put the fields of an object in order of index."""
         node = self.graph.nodes.get(frame.fan_in)
-        fan_in = self._rule(frame) if node is not None else None
+        fan_in = self._fan_in_rule(frame) if node is not None else None
         merge = fan_in.merge if fan_in is not None else None
         if node is None or merge is None or not frame.order or not self._is_open(frame.path):
             return
-        holder = self._target(frame, merge)
+        holder = self._merged_value_holder(frame, merge)
         if holder.merging.get(merge.into.path[0]) == frame.id:
             del holder.merging[merge.into.path[0]]
             if merge.how != "append":
-                self._merge(frame, node)
+                self._merge_branches(frame, node)
 
     def _is_open(self, path: Path) -> bool:
         """Return whether all branches on a path are open.
@@ -357,26 +357,26 @@ class Game(Moves):
                     return False
         return True
 
-    def _target(self, frame: Frame, merge: Merge) -> GraphState | Branch:
+    def _merged_value_holder(self, frame: Frame, merge: Merge) -> GraphState | Branch:
         """Return the state or branch that the merged value of a frame is written to."""
-        return self._holder(frame.path, anywhere=merge.into.scope == "state")
+        return self._data_holder(frame.path, anywhere=merge.into.scope == "state")
 
     def write_here(self, path: Path, to: Sequence[str], value: Any, *, anywhere: bool) -> None:
         """Write to the output of the innermost branch, or to the state if there is none."""
-        holder = self._holder(path, anywhere=anywhere)
+        holder = self._data_holder(path, anywhere=anywhere)
         holder.merging.pop(to[0], None)
         write_path(_data_of(holder), to, value)
         if holder is self.state:
             self.state.marked = self.state.marked or has_marks(value)
 
-    def _holder(self, path: Path, *, anywhere: bool) -> GraphState | Branch:
+    def _data_holder(self, path: Path, *, anywhere: bool) -> GraphState | Branch:
         seg = None if anywhere else innermost_branch(path)
         frame = self.state.frames.get(seg.id) if seg is not None else None
         return self.state if seg is None or frame is None else frame.branches[seg.n]
 
     # --- failing and dropping -------------------------------------------------------------------------------------
 
-    def _not_enough(self, frame: Frame, wanted: int) -> None:
+    def _fail_with_too_few(self, frame: Frame, wanted: int) -> None:
         """Fail a fan-in because too few branches can still arrive. The frame stays until the failure is handled."""
         if derive("failed", frame.id) not in self.state.tokens:
             self._fail_fan_in(frame, not_enough(frame, wanted, frame.failed))
@@ -399,7 +399,7 @@ class Game(Moves):
     def _drop_failed_frame(self, frame_id: str) -> None:
         frame = self.state.frames.get(frame_id)
         if frame is not None:
-            self._weigh(frame.path, -1)
+            self._count_waiting_frame(frame.path, -1)
             self._drop_frame(frame, list(frame.branches))
 
     def raise_failure(self, token: Token, failure: Failure) -> Failure | None:
@@ -427,7 +427,7 @@ class Game(Moves):
         kept = None if frame.fired else kept_branches.copy_branch(self.state, frame, index)
         children = len(self.state.gone_children)
         self._drop_members(frame, index)
-        if not self._undo(frame, [index]) and len(self.state.gone_children) == children:
+        if not self._undo_branches(frame, [index]) and len(self.state.gone_children) == children:
             branch.kept = kept
         if branch.status == "open":
             frame.settled += 1
@@ -436,18 +436,18 @@ class Game(Moves):
         self._empty.pop(f"f{frame.id}.{index}", None)
         self._forget_place(f"f{frame.id}.{index}")
         self._start_queued(frame, branch.edge)
-        self._judge(frame)
+        self._judge_fan_in(frame)
 
     def _drop_frame(self, frame: Frame, lost: Sequence[int]) -> None:
         """Remove everything in a frame, and undo the work of the lost branches."""
         self._clear_frame(frame)
-        self._undo(frame, lost)
+        self._undo_branches(frame, lost)
 
     def _clear_frame(self, frame: Frame) -> None:
         self._drop_members(frame, None)
         self._forget_frame(frame)
 
-    def _undo(self, frame: Frame, lost: Sequence[int]) -> bool:
+    def _undo_branches(self, frame: Frame, lost: Sequence[int]) -> bool:
         """Undo the completed work of these branches, once their open work has ended. Returns whether there is any."""
         keys = {f"{frame.id}.{index}" for index in lost}
         ending, self._ending = self._ending, []
@@ -464,7 +464,7 @@ class Game(Moves):
                 if inner is None or inner.fired:
                     continue  # the remaining branches of a fired frame belong to the run
                 if inner.fan_in:
-                    self._weigh(inner.path, -1)
+                    self._count_waiting_frame(inner.path, -1)
                 self._clear_frame(inner)
             for loop_id in list(branch.loops):
                 del self.state.loops[loop_id]
@@ -472,7 +472,7 @@ class Game(Moves):
                 self._forget_place(f"l{loop_id}")
             branch.loops.clear()
 
-    def _detach(self, frame: Frame) -> None:
+    def _detach_open_branches(self, frame: Frame) -> None:
         """Detach the open branches of a frame, so that only the run waits for them."""
         around = len(frame.path)
         if not around:
@@ -482,9 +482,9 @@ class Game(Moves):
         for branch in frame.branches.values():
             for token_id in branch.members:
                 token = self.state.tokens[token_id]
-                self._count(token.path[:around], -1, token_id)
+                self._count_token(token.path[:around], -1, token_id)
                 token.path = token.path[around:]
-        self._shorten(frame, around)
+        self._shorten_paths(frame, around)
 
     def _detach_undo(self, frame: Frame) -> None:
         """Remove the branches around a detached frame from the undo records of its open branches."""
@@ -493,19 +493,19 @@ class Game(Moves):
         tasks = [state.tasks.get(n) or state.parked.get(n) for n in self._tasks_in(frame)]
         for task in tasks:
             if task is not None:
-                task.within = _from(task.within, keys)
+                task.within = _branches_from(task.within, keys)
         for place in range(len(state.undo) - 1, -1, -1):
             undo = state.undo[place]
             if undo.done < frame.since:
                 break
             if not keys.isdisjoint(undo.within):
-                state.undo[place] = msgspec.structs.replace(undo, within=_from(undo.within, keys))
+                state.undo[place] = msgspec.structs.replace(undo, within=_branches_from(undo.within, keys))
 
     def _tasks_in(self, frame: Frame) -> list[int]:
         members = (token_id for branch in frame.branches.values() for token_id in branch.members)
         return [self.state.tokens[token_id].task for token_id in members]
 
-    def _shorten(self, frame: Frame, around: int) -> None:
+    def _shorten_paths(self, frame: Frame, around: int) -> None:
         """Remove the beginning of all paths inside a detached frame."""
         for index, branch in frame.branches.items():
             self._shorten_slots(f"f{frame.id}.{index}", around)
@@ -516,10 +516,10 @@ class Game(Moves):
             for inner_id in branch.frames:
                 inner = self.state.frames[inner_id]
                 if inner.fan_in and not inner.fired:
-                    self._weigh(inner.path[:around], -1)
+                    self._count_waiting_frame(inner.path[:around], -1)
                 inner.path = inner.path[around:]
                 if not inner.fired:
-                    self._shorten(inner, around)
+                    self._shorten_paths(inner, around)
 
     def _shorten_slots(self, scope: str, around: int) -> None:
         keys = self.state.places.pop(scope, None)
@@ -578,7 +578,7 @@ def not_enough(frame: Frame, wanted: int, failed: Mapping[int, Failure]) -> Fail
     )
 
 
-def _from(within: list[str], keys: set[str]) -> list[str]:
+def _branches_from(within: list[str], keys: set[str]) -> list[str]:
     """Return the branches starting at the first of these."""
     return within[next((place for place, key in enumerate(within) if key in keys), 0) :]
 

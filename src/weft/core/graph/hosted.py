@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from msgspec import Raw
@@ -39,6 +39,8 @@ class AgentOrder:
     config: Any
     transitions: list[str] | None = None
     """The only nodes that may come next, if the rules of the run say so."""
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    """Those of the run. They say who started it."""
 
 
 @dataclass(slots=True)

@@ -70,21 +70,21 @@ class Loops:
         place = self._flow.place
         layers: list[_Layer] = []
         home: dict[int, _Layer] = {}
-        for arc in sorted(latches, key=lambda arc: (place[self._folded(arc.source)], arc.ordinal)):
-            latch = self._folded(arc.source)
+        for arc in sorted(latches, key=lambda arc: (place[self._outermost_header(arc.source)], arc.ordinal)):
+            latch = self._outermost_header(arc.source)
             if layers and latch in layers[-1].tips:
                 layers[-1].latches.append(arc)  # the same inner loop contains both latches: one body
             else:
-                layers.append(self._grow(arc, header, layers, home))
-        self._close(header, layers)
+                layers.append(self._collect_latch_body(arc, header, layers, home))
+        self._close_layers(header, layers)
 
-    def _grow(self, arc: Arc, header: int, layers: list[_Layer], home: dict[int, _Layer]) -> _Layer:
+    def _collect_latch_body(self, arc: Arc, header: int, layers: list[_Layer], home: dict[int, _Layer]) -> _Layer:
         """Collect the body of one more latch, united with those bodies of which neither contains the other.
 
         A tip leads directly out of its body (a node in between would reach another tip). So walking back from the latch
         meets every tip that reaches it without entering that body.
         """
-        latch = self._folded(arc.source)
+        latch = self._outermost_header(arc.source)
         layer = _Layer([arc], {latch}, set())
         met = {header}
         seen = {header}
@@ -93,7 +93,7 @@ class Loops:
             other = layers.pop()
             within = [node for node in met if home.get(node) is other]
             other.tips -= met
-            layer = _united(other, layer, home)
+            layer = _unite_bodies(other, layer, home)
             self._walk_back(within, layer, home, (seen, met))
         return layer
 
@@ -116,13 +116,13 @@ class Loops:
                 layer.members.add(node)
             for arc in self._shape.into[node]:
                 if self._flow.reached(arc.source):
-                    source = self._folded(arc.source)
+                    source = self._outermost_header(arc.source)
                     if home.get(source, layer) is layer:
                         stack.append(source)
                     else:
                         met.add(source)
 
-    def _folded(self, node: int) -> int:
+    def _outermost_header(self, node: int) -> int:
         """Return the header that the outermost finished loop of the node was folded into, or the node itself."""
         root = node
         while self._fold[root] != root:
@@ -131,7 +131,7 @@ class Loops:
             self._fold[node], node = root, self._fold[node]
         return root
 
-    def _close(self, header: int, layers: list[_Layer]) -> None:
+    def _close_layers(self, header: int, layers: list[_Layer]) -> None:
         for layer in layers:
             ring = len(self.rings)
             self.rings.append(Ring(header, sorted(layer.latches, key=lambda arc: arc.ordinal)))
@@ -148,7 +148,7 @@ class Loops:
             self.heads[header].insert(0, ring)
 
 
-def _united(a: _Layer, b: _Layer, home: dict[int, _Layer]) -> _Layer:
+def _unite_bodies(a: _Layer, b: _Layer, home: dict[int, _Layer]) -> _Layer:
     """Unite two bodies into one loop. The smaller one is moved, so that each node moves rarely."""
     big, small = (a, b) if len(a.members) >= len(b.members) else (b, a)
     for node in small.members:
@@ -174,7 +174,7 @@ def find_loops(shape: Shape, flow: Flow, problems: Problems) -> Loops:
         loops.collect(header, by_header[header])
     if loops.steps_left <= 0:
         problems.add("too_tangled", ("nodes",), "too many loops with the same header overlap.")
-    _renumber(loops)
+    _number_outer_loops_first(loops)
     for number, ring in enumerate(loops.rings):
         for arc in ring.latches:
             arc.loop = number
@@ -191,7 +191,7 @@ def _note_irreducible(arc: Arc, shape: Shape, problems: Problems) -> None:
     )
 
 
-def _renumber(loops: Loops) -> None:
+def _number_outer_loops_first(loops: Loops) -> None:
     """Number the loops so that each outer loop is directly followed by the loops inside it."""
     inside: dict[int, list[int]] = {}
     for ring, info in reversed(list(enumerate(loops.rings))):

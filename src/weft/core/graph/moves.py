@@ -39,16 +39,16 @@ class Moves(Board):
         """Leave a node by these edges. The token is consumed once its children exist."""
         moves: list[tuple[Token, Edge]] = []
         frame: Frame | None = None
-        for taking in sorted(taken, key=self._place) if len(taken) > 1 else taken:
+        for taking in sorted(taken, key=self._edge_ordinal) if len(taken) > 1 else taken:
             edge = self.graph.edges[taking.edge]
-            path = self._leave(token.path, edge)
+            path = self._path_behind_edge(token.path, edge)
             if edge.opens:
-                frame = frame or self._open(token, node, path)
-                moves += self._branches(token, edge, frame, taking, output)
+                frame = frame or self._open_frame(token, node, path)
+                moves += self._make_branch_tokens(token, edge, frame, taking, output)
             else:
                 parks = self.graph.nodes[edge.to].fan_in is not None
                 value = self.arrival if parks and self.arrival else output
-                child = self._child(token, edge, path, value, 0)
+                child = self._make_child_token(token, edge, path, value, 0)
                 moves.append((child, edge))
         if token.id in self.state.tokens:
             self.consume(token)
@@ -60,10 +60,10 @@ class Moves(Board):
         if frame is not None:
             self._opened.append(frame)
 
-    def _place(self, taking: Taken) -> int:
+    def _edge_ordinal(self, taking: Taken) -> int:
         return self.graph.edges[taking.edge].ordinal
 
-    def _leave(self, path: Path, edge: Edge) -> Path:
+    def _path_behind_edge(self, path: Path, edge: Edge) -> Path:
         """Return the path behind an edge. Loops that the edge leaves are popped; a back edge starts the next round."""
         path = list(path)
         if edge.kind == "back":
@@ -77,7 +77,7 @@ class Moves(Board):
                 run.taken.append(edge.name)
         return path
 
-    def _child(self, token: Token, edge: Edge, path: Path, value: Raw, index: int) -> Token:
+    def _make_child_token(self, token: Token, edge: Edge, path: Path, value: Raw, index: int) -> Token:
         child = Token(
             id=derive(token.id, edge.name, index),
             node=edge.to,
@@ -90,7 +90,7 @@ class Moves(Board):
         )
         return self.make(child)
 
-    def _open(self, token: Token, node: Node | None, path: Path) -> Frame:
+    def _open_frame(self, token: Token, node: Node | None, path: Path) -> Frame:
         self.state.made += 1
         frame = Frame(
             id=derive("frame", token.id),
@@ -106,17 +106,19 @@ class Moves(Board):
         if outer is not None and outer.id in self.state.frames:
             self.state.frames[outer.id].branches[outer.n].frames[frame.id] = True
         if frame.fan_in:
-            self._weigh(path, 1)
+            self._count_waiting_frame(path, 1)
         return frame
 
-    def _branches(self, token: Token, edge: Edge, frame: Frame, taking: Taken, output: Raw) -> list[tuple[Token, Edge]]:
+    def _make_branch_tokens(
+        self, token: Token, edge: Edge, frame: Frame, taking: Taken, output: Raw
+    ) -> list[tuple[Token, Edge]]:
         values = (taking.items or []) if edge.each is not None else [output] * (edge.copies or 1)
         moves = []
         for number, value in enumerate(values):
             index = frame.total
             frame.total += 1
             frame.branches[index] = Branch(edge=edge.name, item=value if edge.each is not None else Raw(b"null"))
-            child = self._child(token, edge, [*frame.path, Seg("f", frame.id, index)], value, index)
+            child = self._make_child_token(token, edge, [*frame.path, Seg("f", frame.id, index)], value, index)
             if edge.width and number >= edge.width:
                 child.mode = "queued"
                 frame.queues.setdefault(edge.name, []).append(child.id)
@@ -128,30 +130,30 @@ class Moves(Board):
     def arrive(self, token: Token, edge: Edge) -> None:
         node = self.graph.nodes[edge.to]
         if edge.kind == "back":
-            self._activate(token, node, inside=edge.loop)
+            self._activate_token(token, node, inside=edge.loop)
         elif node.fan_in is not None:
-            self._park(token)
+            self._park_token(token)
         elif node.join == "edges":
             token.mode = "joining"
-            self._deliver(node, edge, token.path, token.id)
+            self._deliver_token(node, edge, token.path, token.id)
         else:
-            if len(self._waited(node, token.path)) > 1:
-                self._deliver(node, edge, token.path, token.id)
-            self._activate(token, node)
+            if len(self._edges_waited_for(node, token.path)) > 1:
+                self._deliver_token(node, edge, token.path, token.id)
+            self._activate_token(token, node)
 
-    def _park(self, token: Token) -> None:
+    def _park_token(self, token: Token) -> None:
         seg = innermost_branch(token.path)
         assert seg is not None, "a fan-in is reached only inside the frame that it closes"
         frame = self.state.frames[seg.id]
         frame.branches[seg.n].parked.append(token.id)
         token.mode = "parked"
-        self._live_branch(frame, seg, -1)
+        self._count_in_branch(frame, seg, -1)
 
-    def _activate(self, token: Token, node: Node, inside: str = "") -> None:
+    def _activate_token(self, token: Token, node: Node, inside: str = "") -> None:
         """Let the token work at this node."""
         self._enter_loops(token, node, inside)
         token.node = node.id
-        self._wake(token, "ready")
+        self._put_on_agenda(token, "ready")
 
     def _enter_loops(self, token: Token, node: Node, inside: str = "") -> None:
         """Enter the loops that the node heads, outermost first, except those that the token is already in."""
@@ -171,7 +173,7 @@ class Moves(Board):
 
     # --- joins and skips ------------------------------------------------------------------------------------------
 
-    def _waited(self, node: Node, path: Path) -> list[str]:
+    def _edges_waited_for(self, node: Node, path: Path) -> list[str]:
         """Return the forward edges that can deliver to a node in this scope."""
         if not node.waits:
             return node.incoming
@@ -187,7 +189,7 @@ class Moves(Board):
             scope = scope_name(scope, level)
         return scope
 
-    def _deliver(self, node: Node, edge: Edge, path: Path, item: str) -> None:
+    def _deliver_token(self, node: Node, edge: Edge, path: Path, item: str) -> None:
         """Deliver a token (or "" for a skip) by an edge to a node in this scope."""
         key = f"{node.id}|{path_key(path)}"
         slot = self.state.slots.get(key)
@@ -198,10 +200,10 @@ class Moves(Board):
             self._end_late_delivery(slot, edge, item)
             return
         slot.items.setdefault(edge.name, []).append(item)
-        waited = self._waited(node, path)
+        waited = self._edges_waited_for(node, path)
         if len(slot.items) < len(waited) or any(not slot.items.get(name) for name in waited):
             if item and node.join == "edges":
-                self._await(slot, node)
+                self._set_join_deadline(slot, node)
             return
         if node.join == "edges":
             self._try_join(node, slot)
@@ -209,7 +211,7 @@ class Moves(Board):
             self._forget_slot(key)
             self._skip_node(node, path)
 
-    def _await(self, slot: Slot, node: Node) -> None:
+    def _set_join_deadline(self, slot: Slot, node: Node) -> None:
         """Request the deadline of a join, which begins at its first arrival."""
         key = f"s{node.id}|{path_key(slot.path)}"
         if node.deadline is not None and not slot.timer and key not in self.state.unarmed:
@@ -232,7 +234,7 @@ class Moves(Board):
         """
         self.disarm(slot)
         taken = []
-        waited = self._waited(self.graph.nodes[slot.node], slot.path)
+        waited = self._edges_waited_for(self.graph.nodes[slot.node], slot.path)
         if len(slot.items) > len(waited):
             for name in [name for name in slot.items if name not in self.graph.edges]:
                 slot.items[name] = slot.items[name][1:]  # a skip over an edge that a patch has removed
@@ -242,7 +244,7 @@ class Moves(Board):
             else:
                 slot.owed[name] = slot.owed.get(name, 0) + 1
         if any(item for items in slot.items.values() for item in items):
-            self._await(slot, self.graph.nodes[slot.node])
+            self._set_join_deadline(slot, self.graph.nodes[slot.node])
         elif not slot.owed and not slot.ran and not any(slot.items.values()):
             self._forget_slot(f"{slot.node}|{path_key(slot.path)}")
         return taken
@@ -266,7 +268,7 @@ class Moves(Board):
         self.make(joined)
         for _, token in real:
             self.consume(token)
-        self._activate(joined, node)
+        self._activate_token(joined, node)
 
     def _join_value(self, real: Sequence[tuple[str, Token]]) -> Raw:
         """Return the input of a join: the outputs by sender."""
@@ -296,13 +298,13 @@ class Moves(Board):
         """Return whether the frame that a node opens is in this scope, and not outside the innermost loop."""
         if not node.opening or not node.closed_by:
             return False
-        return not self._leaves(self.graph.edges[node.opening[0]], path)
+        return not self._leaves_innermost_loop(self.graph.edges[node.opening[0]], path)
 
-    def _leaves(self, edge: Edge, path: Path) -> bool:
+    def _leaves_innermost_loop(self, edge: Edge, path: Path) -> bool:
         """Return whether an edge leaves the innermost loop of a path."""
         return bool(path) and path[-1].kind == "l" and self.state.loops[path[-1].id].loop in edge.exits
 
-    def _skip(self, things: Sequence[tuple[Edge | Node, Path]]) -> None:
+    def _pass_skips_on(self, things: Sequence[tuple[Edge | Node, Path]]) -> None:
         """Pass skips on, each with all its consequences before the next. Iterative, because graphs may be deep."""
         if self._skipping is not None:
             self._skipping += reversed(things)
@@ -317,22 +319,22 @@ class Moves(Board):
         self._skipping = None
 
     def _skip_edge(self, edge: Edge, path: Path) -> None:
-        self._skip([(edge, path)])
+        self._pass_skips_on([(edge, path)])
 
     def _skip_node(self, node: Node, path: Path) -> None:
-        self._skip([(node, path)])
+        self._pass_skips_on([(node, path)])
 
     def _pass_edge(self, edge: Edge, path: Path) -> None:
         """Send a skip along an edge. A skip never enters a loop or a frame; it continues behind them."""
         if edge.kind == "back" or edge.opens:
             return
-        if self._leaves(edge, path):
+        if self._leaves_innermost_loop(edge, path):
             return
         node = self.graph.nodes[edge.to]
         if node.fan_in is not None:
             return
-        if node.join == "edges" or len(self._waited(node, path)) > 1:
-            self._deliver(node, edge, path, "")
+        if node.join == "edges" or len(self._edges_waited_for(node, path)) > 1:
+            self._deliver_token(node, edge, path, "")
         else:
             self._skip_node(node, path)
 
@@ -343,7 +345,7 @@ class Moves(Board):
         things: list[tuple[Edge | Node, Path]] = [(self.graph.edges[name], path) for name in node.main]
         if self._closes_here(node, path):
             things.append((self.graph.nodes[node.closed_by], path))
-        self._skip(things)
+        self._pass_skips_on(things)
 
     def _skip_exits(self, loop: str, taken: Sequence[str], path: Path) -> None:
         """Skip the exits of a loop that no token took, in the scope around the loop."""
@@ -355,7 +357,7 @@ class Moves(Board):
         openers = dict.fromkeys(edge.source for edge in edges if edge.opens and edge.source not in opened)
         closers = [self.graph.nodes[opener].closed_by for opener in openers]
         things += [(self.graph.nodes[closer], path) for closer in closers if closer]
-        self._skip(things)
+        self._pass_skips_on(things)
 
 
 def merge_seen(tokens: Iterable[Token]) -> dict[str, Seen]:

@@ -52,7 +52,7 @@ TYPE = "weft.type:"
 """The prefix of the names of steps that implement registered node types."""
 
 
-def start(program: HostedGraph, view: View) -> Sequence[e.AnyEvent]:
+def start_node(program: HostedGraph, view: View) -> Sequence[e.AnyEvent]:
     """Return the events that start the work of a node, or its failure. Raises MissingInputs."""
     node = program.graph.nodes[view.token.node]
     try:
@@ -61,36 +61,40 @@ def start(program: HostedGraph, view: View) -> Sequence[e.AnyEvent]:
         if node.limits.hops:
             _check_visits(node, view)
         if node.requires_approval and not view.token.approved:
-            return (_approval(program, node, view),)
+            return (_ask_for_approval(program, node, view),)
         if isinstance(node.work, StepWork):
-            return (_step(program, node, node.work, view),)
+            return (_start_step(program, node, node.work, view),)
         given = node_input(view, node.input, program.reader)
         match node.work:
             case PassWork():
-                return _passed(program, view, given)
+                return _route_at_once(program, view, given)
             case HttpWork(request=request):
                 filled = program.reader.template(request.source, view.bind(request))
                 limit = {"timeout": node.timeout_ms / 1000} if node.timeout_ms else {}
-                return (_task(program, node, view, HTTP, view.env.keep(encode({**filled, **limit}))),)
+                return (_schedule_task(program, node, view, HTTP, view.env.keep(encode({**filled, **limit}))),)
             case ScriptWork():
-                return (_task(program, node, view, SCRIPT, _scripted(node, node.work, view, given)),)
+                return (_schedule_task(program, node, view, SCRIPT, _script_input(node, node.work, view, given)),)
             case PipelineWork(pipeline=pipeline):
                 steps = program.reader.template(pipeline.source, view.bind(pipeline))
-                return (_task(program, node, view, PIPELINE, _piped(node, steps, view, given)),)
+                return (_schedule_task(program, node, view, PIPELINE, _pipeline_input(node, steps, view, given)),)
             case TypeWork():
-                return (_task(program, node, view, TYPE + node.work.type, _configured(program, node.work, view)),)
+                return (
+                    _schedule_task(
+                        program, node, view, TYPE + node.work.type, _add_type_config(program, node.work, view)
+                    ),
+                )
             case ReceiveWork():
-                return _receive(node.work, view)
+                return _await_message(node.work, view)
             case ReplyWork():
                 return _start_reply(program, node.work, view, given)
             case WaitWork(ms=ms):
                 return (e.TimerSet(node=view.token.node, token=view.token.id, due=view.env.now + ms),)
             case WorkflowWork():
-                return (_child(program, view, given),)
+                return (_start_workflow(program, view, given),)
             case AgentWork():
-                return (_agent(program, node.work, view, given),)
+                return (_start_agent(program, node.work, view, given),)
             case GoalWork(goals=goals):
-                return (_goal(program, view, goals, given),)
+                return (_start_goal(program, view, goals, given),)
             case AskWork():
                 return (_open_question(program, node, view, given),)
     except WeftError as error:
@@ -111,11 +115,11 @@ def fixed_task(program: HostedGraph, node: Node, token: str) -> e.TaskScheduled 
     )
 
 
-def _step(program: HostedGraph, node: Node, work: StepWork, view: View) -> e.TaskScheduled:
-    given = _arguments(program, node, work, view)
+def _start_step(program: HostedGraph, node: Node, work: StepWork, view: View) -> e.TaskScheduled:
+    given = _step_arguments(program, node, work, view)
     if node.input is not None and not node.input.names and not work.config_ref and not is_ref(bytes(given)):
         program.task(node.id).arguments = given
-    return _task(program, node, view, work.step, given)
+    return _schedule_task(program, node, view, work.step, given)
 
 
 def _check_merged(node: Node, view: View) -> None:
@@ -131,14 +135,14 @@ def _check_visits(node: Node, view: View) -> None:
         raise LimitExceeded(f"{node.id} was executed {most} times, which is its limit.", code="limit")
 
 
-def _task(program: HostedGraph, node: Node, view: View, step: str, given: Raw) -> e.TaskScheduled:
+def _schedule_task(program: HostedGraph, node: Node, view: View, step: str, given: Raw) -> e.TaskScheduled:
     known = program.task(node.id)
     return e.TaskScheduled(
         node=node.id, token=view.token.id, step=step, input=given, policy=known.policy, undo=known.undo
     )
 
 
-def _arguments(program: HostedGraph, node: Node, work: StepWork, view: View) -> Raw:
+def _step_arguments(program: HostedGraph, node: Node, work: StepWork, view: View) -> Raw:
     """Return the arguments of a step by name. A step whose only parameter is ``input`` gets the whole input.
 
     The input of an unknown step is passed on unchanged.
@@ -164,7 +168,7 @@ def _arguments(program: HostedGraph, node: Node, work: StepWork, view: View) -> 
 
 def _with_config(node: Node, view: View, reference: str, given: Raw) -> Raw:
     """Add the fields of a stored configuration, except ``action``. Fields in the input take precedence."""
-    config = _referenced(reference, view)
+    config = _load_json(reference, view)
     value = open_raw(given, view.env.blob)
     if config in ({}, None):
         return given
@@ -174,7 +178,7 @@ def _with_config(node: Node, view: View, reference: str, given: Raw) -> Raw:
     return view.env.keep(encode(fields | (value or {})))
 
 
-def _referenced(reference: str, view: View) -> Any:
+def _load_json(reference: str, view: View) -> Any:
     """Return the JSON in a blob. Raises MissingInputs, BadValue."""
     digest = reference.removeprefix("cas://").removeprefix("sha256:")
     content = view.env.blob(digest)
@@ -186,15 +190,15 @@ def _referenced(reference: str, view: View) -> Any:
         raise BadValue(f"{reference} is not JSON: {error}.", code="value.wrong_type") from None
 
 
-def _configured(program: HostedGraph, work: TypeWork, view: View) -> Raw:
-    config = _referenced(work.config_ref, view) if work.config_ref else None
+def _add_type_config(program: HostedGraph, work: TypeWork, view: View) -> Raw:
+    config = _load_json(work.config_ref, view) if work.config_ref else None
     if work.config is not None:
         config = program.reader.template(work.config.source, view.bind(work.config))
     given = open_raw(node_input(view, program.graph.nodes[view.token.node].input, program.reader), view.env.blob)
     return view.env.keep(encode({"config": config, "input": given}))
 
 
-def _passed(program: HostedGraph, view: View, given: Raw) -> Sequence[e.AnyEvent]:
+def _route_at_once(program: HostedGraph, view: View, given: Raw) -> Sequence[e.AnyEvent]:
     """Route the token at once, because no task has to end first."""
     view.output = given
     found = route(program.graph, view, program.reader)
@@ -216,7 +220,7 @@ def _passed(program: HostedGraph, view: View, given: Raw) -> Sequence[e.AnyEvent
     return (event,)
 
 
-def _scripted(node: Node, work: ScriptWork, view: View, given: Raw) -> Raw:
+def _script_input(node: Node, work: ScriptWork, view: View, given: Raw) -> Raw:
     """Return the input of the script step: the script and the values it uses."""
     value = open_raw(given, view.env.blob)
     named = node.input is not None and isinstance(value, dict)
@@ -224,43 +228,45 @@ def _scripted(node: Node, work: ScriptWork, view: View, given: Raw) -> Raw:
     return view.env.keep(encode(call))
 
 
-def _piped(node: Node, steps: Any, view: View, given: Raw) -> Raw:
+def _pipeline_input(node: Node, steps: Any, view: View, given: Raw) -> Raw:
     """Return the input of the pipeline step: its steps and the data."""
     value = open_raw(given, view.env.blob)
     named = node.input is not None and isinstance(value, dict) and "data" in value
     return view.env.keep(encode({"pipeline": steps, "data": value["data"] if named else value}))
 
 
-def _goal(program: HostedGraph, view: View, goals: Sequence[str], given: Raw) -> e.ChildStarted:
+def _start_goal(program: HostedGraph, view: View, goals: Sequence[str], given: Raw) -> e.ChildStarted:
     facts = open_raw(given, view.env.blob)
     plan = program.plan(goals, list(facts) if isinstance(facts, dict) else [])
     work = WorkflowWork(GOAL, "1")
-    return msgspec.structs.replace(_started(view, work, "1", "goal", given), plan=plan)
+    return msgspec.structs.replace(_child_started(view, work, "1", "goal", given), plan=plan)
 
 
-def _child(program: HostedGraph, view: View, given: Raw) -> e.ChildStarted:
+def _start_workflow(program: HostedGraph, view: View, given: Raw) -> e.ChildStarted:
     work = program.graph.nodes[view.token.node].work
     assert isinstance(work, WorkflowWork)
     version, style = program.version_of(work.workflow)
-    return _started(view, work, work.version or version, style, given)
+    return _child_started(view, work, work.version or version, style, given)
 
 
-def _agent(program: HostedGraph, work: AgentWork, view: View, given: Raw) -> e.ChildStarted:
+def _start_agent(program: HostedGraph, work: AgentWork, view: View, given: Raw) -> e.ChildStarted:
     """Start the child run of an agent. Without a prompt, it is asked what arrived."""
-    config = _referenced(work.config_ref, view) if work.config_ref else None
+    config = _load_json(work.config_ref, view) if work.config_ref else None
     if work.prompt is not None:
         prompt = program.reader.template(work.prompt.source, view.bind(work.prompt))
     else:
         prompt = open_raw(given, view.env.blob)
     rules = view.state.rules
     allowed = rules.transitions.get(view.token.node) if rules is not None else None
-    call = program.agent_call(AgentOrder(view.state.run_id, view.token.node, prompt, config, allowed))
+    call = program.agent_call(
+        AgentOrder(view.state.run_id, view.token.node, prompt, config, allowed, view.state.attributes)
+    )
     child = WorkflowWork(call.workflow, call.version)
-    started = _started(view, child, call.version, "code", view.env.keep(call.input))
+    started = _child_started(view, child, call.version, "code", view.env.keep(call.input))
     return started if call.budget is None else msgspec.structs.replace(started, budget=call.budget)
 
 
-def _started(view: View, work: WorkflowWork, version: str, style: e.Style, given: Raw) -> e.ChildStarted:
+def _child_started(view: View, work: WorkflowWork, version: str, style: e.Style, given: Raw) -> e.ChildStarted:
     state, token, now = view.state, view.token, view.env.now
     node = view.graph.nodes[token.node]
     view.env.check_child(state, work.workflow, given)
@@ -300,7 +306,7 @@ def _open_question(program: HostedGraph, node: Node, view: View, given: Raw) -> 
     )
 
 
-def _approval(program: HostedGraph, node: Node, view: View) -> e.AskOpened:
+def _ask_for_approval(program: HostedGraph, node: Node, view: View) -> e.AskOpened:
     """Ask people whether a node may begin to work."""
     given = open_raw(node_input(view, node.input, program.reader), view.env.blob)
     approvers = (node.work.parts or {}).get("approvers", []) if isinstance(node.work, AgentWork) else []
@@ -330,7 +336,7 @@ def approve(token: Token, decision: Raw) -> Failure | None:
     return Failure(type="Rejected", message=message, code=REJECTED, step=token.node)
 
 
-def _receive(work: ReceiveWork, view: View) -> Sequence[e.AnyEvent]:
+def _await_message(work: ReceiveWork, view: View) -> Sequence[e.AnyEvent]:
     """Wait for a message, or take the oldest one that is already there."""
     token = view.token
     due = token.due or (view.env.now + work.timeout_ms if work.timeout_ms else 0)
@@ -353,7 +359,7 @@ def _start_reply(program: HostedGraph, work: ReplyWork, view: View, given: Raw) 
     value = view.env.keep(encode(program.reader.template(work.value.source, view.bind(work.value))))
     repeated = seen.message not in view.state.requests
     answered = e.MessageAnswered(message=seen.message, output=value, repeated=repeated)
-    return (answered, *_passed(program, view, given))
+    return (answered, *_route_at_once(program, view, given))
 
 
 def changed_output(work: Work, token: Token, env: Env) -> Raw:

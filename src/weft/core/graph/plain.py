@@ -11,7 +11,7 @@ from weft.core.graph.style import GraphStyle
 from weft.core.run.composites import is_unmarked
 from weft.core.run.env import Env, MissingInputs
 from weft.core.run.plain import Continuation, succeeded_task
-from weft.core.run.tasks import perform
+from weft.core.run.tasks import make_perform_task
 
 
 def take_success(style: GraphStyle, report: c.ReportTaskSucceeded, env: Env) -> Continuation | None:
@@ -50,4 +50,4 @@ def take_success(style: GraphStyle, report: c.ReportTaskSucceeded, env: Env) -> 
     ]
     if opened is None:
         return Continuation(events, [], rests=False)
-    return Continuation(events, [perform(state, state.seq, opened, opened.place)], rests=True)
+    return Continuation(events, [make_perform_task(state, state.seq, opened, opened.place)], rests=True)

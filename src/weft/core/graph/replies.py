@@ -18,7 +18,7 @@ def check_replies(parts: Sequence[Node], shape: Shape, flow: Flow, problems: Pro
             continue
         to = part.work.to
         at = (*shape.node(index).work_at, "to")
-        if not _leads(shape, number[to], index):
+        if not _has_path(shape, number[to], index):
             problems.add(
                 "answer_without_message",
                 at,
@@ -30,7 +30,7 @@ def check_replies(parts: Sequence[Node], shape: Shape, flow: Flow, problems: Pro
             problems.warn("answer_without_message", at, message)
 
 
-def _leads(shape: Shape, source: int, to: int) -> bool:
+def _has_path(shape: Shape, source: int, to: int) -> bool:
     """Return whether there is a path, possibly through another round of a loop."""
     seen = {source}
     stack = [source]
@@ -54,10 +54,10 @@ def _always_after(shape: Shape, flow: Flow, source: int) -> list[bool]:
             after[node] = True
         elif node:
             before = [after[arc.source] for arc in shape.into[node] if flow.reached(arc.source)]
-            after[node] = any(before) if _gathers(shape, node) else all(before)
+            after[node] = any(before) if _joins_all_branches(shape, node) else all(before)
     return after
 
 
-def _gathers(shape: Shape, node: int) -> bool:
+def _joins_all_branches(shape: Shape, node: int) -> bool:
     folded = shape.node(node)
     return folded.join == "edges" or (folded.fan_in is not None and folded.fan_in.need.kind == "all")

@@ -60,15 +60,15 @@ def route(graph: GraphModel, view: View, reader: ExpressionReader) -> Route:
     writes: list[Write] = []
     try:
         if node.remembered:
-            view = _visited(view)
-        writes = [_write(view, save, reader) for save in node.save]
-        view = _after(view, writes)
+            view = _view_after_visit(view)
+        writes = [_evaluate_save(view, save, reader) for save in node.save]
+        view = _view_after_writes(view, writes)
         if node.repeat is not None:
-            looped = _repeat(node, view, reader)
+            looped = _route_next_round(node, view, reader)
             if looped is not None:
                 return msgspec.structs.replace(looped, writes=writes)
-        taken, verdicts = _match(graph, node, node.tiers, view, reader)
-        arrival = _arrival(graph, view, taken)
+        taken, verdicts = _match_tiers(graph, node, node.tiers, view, reader)
+        arrival = _arrival_value(graph, view, taken)
     except WeftError as error:
         return Route(writes=writes, failure=_route_failure(node.id, error.code, error.message))
     if not taken and not _may_end(graph, node):
@@ -83,19 +83,19 @@ def route_failure(graph: GraphModel, view: View, reader: ExpressionReader) -> Ro
     """Route a node after a failure: try only edges that mention an error. If none is taken, the failure is raised."""
     node = graph.nodes[view.token.node]
     try:
-        taken, verdicts = _match(graph, node, node.error_tiers, view, reader)
+        taken, verdicts = _match_tiers(graph, node, node.error_tiers, view, reader)
     except WeftError as error:
         return Route(failure=_route_failure(node.id, error.code, error.message))
     return Route(taken=taken, verdicts=verdicts, failure=None if taken else view.error)
 
 
-def _visited(view: View) -> View:
+def _view_after_visit(view: View) -> View:
     """Return the view in which the node's own expressions find its output under its name."""
     token = msgspec.structs.replace(view.token, seen=seen_after(view.token, view.output))
     return msgspec.structs.replace(view, token=token)
 
 
-def _write(view: View, save: Save, reader: ExpressionReader) -> Write:
+def _evaluate_save(view: View, save: Save, reader: ExpressionReader) -> Write:
     value = reader.template(save.value.source, view.bind(save.value))
     path = list(save.to.path)
     here = save.to.scope == "here" and innermost_branch(view.token.path) is not None
@@ -134,7 +134,7 @@ def _branch_writes(view: View) -> Mapping[str, Any] | None:
     return frame.branches[seg.n].writes if seg is not None and frame is not None else None
 
 
-def _after(view: View, writes: Sequence[Write]) -> View:
+def _view_after_writes(view: View, writes: Sequence[Write]) -> View:
     """Return the view after these writes."""
     if not writes:
         return view
@@ -147,7 +147,7 @@ def _after(view: View, writes: Sequence[Write]) -> View:
     )
 
 
-def _arrival(graph: GraphModel, view: View, taken: Sequence[Taken]) -> Raw:
+def _arrival_value(graph: GraphModel, view: View, taken: Sequence[Taken]) -> Raw:
     """Return the part of an output in a blob that a merge will read, so that firing the fan-in loads nothing."""
     if is_unmarked(view.output) or view.branch_writes is not None or _branch_writes(view) is not None:
         return ABSENT
@@ -162,34 +162,34 @@ def _arrival(graph: GraphModel, view: View, taken: Sequence[Taken]) -> Raw:
             found = found.get(word) if isinstance(found, dict) else None
         raw = encode(found)
         if merge.how != "merge_object":
-            return compose(_nested(words, leaf(view.env.keep(raw))))
+            return compose(_nest_value(words, leaf(view.env.keep(raw))))
         if len(raw) > INLINE_BYTES_MAX:
             raise LimitExceeded(
                 f"{view.token.node} contributes {len(raw):,} bytes to a merge_object; the limit is 1 MiB."
             )
-        return compose(_nested(words, literal(found)))
+        return compose(_nest_value(words, literal(found)))
     return ABSENT
 
 
-def _nested(words: Sequence[str], value: Any) -> Any:
+def _nest_value(words: Sequence[str], value: Any) -> Any:
     for word in reversed(words):
         value = {word: value}
     return value
 
 
-def _repeat(node: Node, view: View, reader: ExpressionReader) -> Route | None:
+def _route_next_round(node: Node, view: View, reader: ExpressionReader) -> Route | None:
     """Return the next round, or the timeout edges at the limit, or None if the loop ends."""
     repeat = node.repeat
     assert repeat is not None
     if repeat.condition is None:
-        again = _executions(view, repeat.loop) < repeat.at_most
+        again = _executions_in_loop(view, repeat.loop) < repeat.at_most
         verdict = EdgeVerdict(repeat.back, again)
         return Route(taken=[Taken(repeat.back)], verdicts=[verdict], skips=False) if again else None
     holds, seen = reader.condition(repeat.condition.source, view.bind(repeat.condition))
     verdicts = [EdgeVerdict(repeat.back, holds is not repeat.until, seen)]
     if holds is repeat.until:
         return None
-    if _executions(view, repeat.loop) < repeat.at_most:
+    if _executions_in_loop(view, repeat.loop) < repeat.at_most:
         return Route(taken=[Taken(repeat.back)], verdicts=verdicts, skips=False)
     if repeat.fails:
         message = f"{node.id} was executed {repeat.at_most} times, its limit, and its condition still holds"
@@ -197,14 +197,14 @@ def _repeat(node: Node, view: View, reader: ExpressionReader) -> Route | None:
     return Route(taken=[Taken(name) for name in repeat.exhausted], verdicts=verdicts)
 
 
-def _executions(view: View, loop: str) -> int:
+def _executions_in_loop(view: View, loop: str) -> int:
     for seg in reversed(view.token.path):
         if seg.kind == "l" and view.state.loops[seg.id].loop == loop:
             return seg.n + 1
     return 1
 
 
-def _match(
+def _match_tiers(
     graph: GraphModel, node: Node, tiers: Sequence[Sequence[str]], view: View, reader: ExpressionReader
 ) -> tuple[list[Taken], list[EdgeVerdict]]:
     taken: list[Taken] = []
@@ -216,7 +216,7 @@ def _match(
             if edge.when is not None or edge.errors is not None:
                 verdicts.append(verdict)
             if verdict.taken:
-                taken.append(Taken(name, _items(edge, view, reader)))
+                taken.append(Taken(name, _for_each_items(edge, view, reader)))
                 if node.fan_out == "first_match":
                     return taken, verdicts
         if taken and node.fan_out != "all":
@@ -242,7 +242,7 @@ def _is_caught(errors: Sequence[str], failure: Failure) -> bool:
     return not errors or failure.type in errors or failure.code in errors
 
 
-def _items(edge: Edge, view: View, reader: ExpressionReader) -> list[Raw] | None:
+def _for_each_items(edge: Edge, view: View, reader: ExpressionReader) -> list[Raw] | None:
     if edge.each is None:
         return None
     found = reader.expression(edge.each.collection.source, view.bind(edge.each.collection))

@@ -55,7 +55,7 @@ class Scopes:
         arriving[0] = {ROOT: []}
         for node in self._flow.order:
             delivered = self.delivers[node] = arriving.pop(node, {})
-            self.works[node] = self._enter(node, delivered, problems)
+            self.works[node] = self._scopes_of_work(node, delivered, problems)
             self._check_back(node, problems)
             self._check_openings(node, problems)
             room -= len(self.works[node])
@@ -70,7 +70,7 @@ class Scopes:
                 return False
             for arc in self._shape.out[node]:
                 for scope in self.works[node]:
-                    arriving[arc.to].setdefault(self._along(arc, scope), []).append(arc.ordinal)
+                    arriving[arc.to].setdefault(self._scope_along_arc(arc, scope), []).append(arc.ordinal)
         return True
 
     def levels(self, scope: int) -> list[Level]:
@@ -91,7 +91,7 @@ class Scopes:
             scope = self.all[scope].parent
         return scope
 
-    def _push(self, scope: int, *, edge: int = -1, loop: int = -1) -> int:
+    def _push_level(self, scope: int, *, edge: int = -1, loop: int = -1) -> int:
         key = (scope, edge, loop)
         made = self._made.get(key)
         if made is None:
@@ -100,16 +100,16 @@ class Scopes:
             self._depth.append(self._depth[scope] + 1)
         return made
 
-    def _along(self, arc: Arc, scope: int) -> int:
+    def _scope_along_arc(self, arc: Arc, scope: int) -> int:
         outside = self.popped(arc, scope)
         while scope != outside:
             exits = self._loops.rings[self.all[scope].loop].exits
             if not exits or exits[-1] != arc.ordinal:
                 exits.append(arc.ordinal)
             scope = self.all[scope].parent
-        return self._push(outside, edge=arc.ordinal) if arc.opens else outside
+        return self._push_level(outside, edge=arc.ordinal) if arc.opens else outside
 
-    def _enter(self, node: int, delivered: dict[int, list[int]], problems: Problems) -> list[int]:
+    def _scopes_of_work(self, node: int, delivered: dict[int, list[int]], problems: Problems) -> list[int]:
         """Return the paths in which the node works, given the paths in which its edges deliver."""
         if node == 0:
             return [ROOT]
@@ -119,7 +119,7 @@ class Scopes:
         elif node in self._frames.opener:
             scopes = self._leave_frame(node, scopes, problems)
         for loop in self._loops.heads[node]:
-            scopes = [self._push(scope, loop=loop) for scope in scopes]
+            scopes = [self._push_level(scope, loop=loop) for scope in scopes]
         return list(dict.fromkeys(scopes))
 
     def _leave_frame(self, fan_in: int, scopes: list[int], problems: Problems) -> list[int]:
@@ -138,12 +138,12 @@ class Scopes:
         assert join is not None
         name = self._shape.names[fan_in]
         opener = self._shape.names[self._frames.opener[fan_in]] or "start"
-        why = self._where(scope)
+        why = self._describe_scope(scope)
         problems.add(
             "frame_mismatch", join.at, f"{name} closes the fan-out of {opener}, but a token may arrive there {why}."
         )
 
-    def _where(self, scope: int) -> str:
+    def _describe_scope(self, scope: int) -> str:
         level = self.all[scope]
         if level.edge >= 0:
             arc = self._shape.arcs[level.edge]
@@ -163,7 +163,7 @@ class Scopes:
                 problems.add(
                     "join_across_branches",
                     self._shape.node(node).at,
-                    f"{name} waits for all its edges, but a token that arrives {self._where(scope)} "
+                    f"{name} waits for all its edges, but a token that arrives {self._describe_scope(scope)} "
                     f"can never meet one from {silent}.",
                     "Close the fan-out with join: all, or let the node run once per token.",
                 )
@@ -179,10 +179,11 @@ class Scopes:
                 inner = self.all[inner].parent
             if self.all[inner].loop != arc.loop:
                 latch, header = self._shape.names[arc.source], self._shape.names[arc.to]
+                scope_left = self._describe_scope(inner).removeprefix("inside ")
                 problems.add(
                     "loop_leaves_frame",
                     arc.at,
-                    f"{latch} cannot go back to {header}: it would leave {self._where(inner).removeprefix('inside ')}.",
+                    f"{latch} cannot go back to {header}: it would leave {scope_left}.",
                     "Close the fan-out with a join inside the loop.",
                 )
                 return

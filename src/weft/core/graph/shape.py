@@ -67,7 +67,7 @@ def build_shape(folded: FoldedGraph, reader: DocumentReader, problems: Problems)
     shape = Shape(folded, names, [None, *folded.nodes.values()])
     number = {name: index for index, name in enumerate(names)}
     own = [
-        [arc for arc in _arcs_of(node, index, reader) if _aim(arc, number, problems)]
+        [arc for arc in _arcs_of(node, index, reader) if _resolve_target(arc, number, problems)]
         for index, node in enumerate(folded.nodes.values(), 1)
     ]
     shape.arcs = [*_start_arcs(folded, own, number, problems), *(arc for arcs in own for arc in arcs)]
@@ -75,7 +75,7 @@ def build_shape(folded: FoldedGraph, reader: DocumentReader, problems: Problems)
         arc.ordinal = ordinal
         if arc.kind == "back":
             shape.back[arc.source] = arc
-    link(shape)
+    link_arcs(shape)
     for index, node in enumerate(folded.nodes.values(), 1):
         if node.join == "edges" and len(shape.into[index]) < 2:
             node.join = "plain"  # nothing to wait for
@@ -86,7 +86,7 @@ def build_shape(folded: FoldedGraph, reader: DocumentReader, problems: Problems)
     return shape
 
 
-def link(shape: Shape) -> None:
+def link_arcs(shape: Shape) -> None:
     """Fill in ``out`` and ``into`` from the arcs."""
     shape.out = [[] for _ in shape.names]
     shape.into = [[] for _ in shape.names]
@@ -120,7 +120,7 @@ def _main_arc(route: FoldedRoute, index: int, tier: int, name: str, reader: Docu
     return arc
 
 
-def _aim(arc: Arc, number: dict[str, int], problems: Problems) -> bool:
+def _resolve_target(arc: Arc, number: dict[str, int], problems: Problems) -> bool:
     """Set the target of the arc. Returns False if there is no such node and no similar name."""
     assert arc.route is not None
     name = arc.route.to

@@ -26,7 +26,7 @@ def check_fan_in_needs(shape: Shape, frames: Frames, scopes: Scopes, problems: P
         arcs = [arc for arc in shape.out[opener] if arc.ordinal in arriving_edges]
         if any(arc.each is not None for arc in arcs):
             continue
-        most = _most(arcs, shape.node(opener).fan_out if opener else "tiers")
+        most = _max_branches(arcs, shape.node(opener).fan_out if opener else "tiers")
         if join.need.count > most:
             name, source = shape.names[fan_in], shape.names[opener] or "start"
             problems.add(
@@ -36,7 +36,7 @@ def check_fan_in_needs(shape: Shape, frames: Frames, scopes: Scopes, problems: P
             )
 
 
-def _most(arcs: list[Arc], fan_out: str) -> int:
+def _max_branches(arcs: list[Arc], fan_out: str) -> int:
     """Return how many branches these edges can open at once."""
     counts = [(arc.route.copies if arc.route is not None else 0) or 1 for arc in arcs]
     if fan_out == "all":
@@ -49,7 +49,7 @@ def _most(arcs: list[Arc], fan_out: str) -> int:
     return max(tiers.values(), default=0)
 
 
-def check_names(mentions: list[Mention], shape: Shape, scopes: Scopes, problems: Problems) -> None:
+def report_unbound_names(mentions: list[Mention], shape: Shape, scopes: Scopes, problems: Problems) -> None:
     """Report names that are not bound, and ``as`` names outside their branches."""
     binders: dict[str, str] = {}
     for arc in shape.arcs:
@@ -67,7 +67,7 @@ def check_names(mentions: list[Mention], shape: Shape, scopes: Scopes, problems:
         if not unbound:
             continue
         if mention.node not in bound_at:
-            bound_at[mention.node] = _bound(number[mention.node], shape, scopes)
+            bound_at[mention.node] = _bound_item_names(number[mention.node], shape, scopes)
         for name in unbound:
             if name in bound_at[mention.node]:
                 continue
@@ -81,7 +81,7 @@ def check_names(mentions: list[Mention], shape: Shape, scopes: Scopes, problems:
 
 def warn_of_unknown_fields(mentions: list[Mention], shape: Shape, scopes: Scopes, problems: Problems) -> None:
     """Warn about input fields that nothing declares, and state fields that nothing declares or writes."""
-    known = {"input": _declared(shape.folded.input), "state": _state_fields(shape, scopes)}
+    known = {"input": _declared_fields(shape.folded.input), "state": _state_fields(shape, scopes)}
     for mention in mentions:
         for root, field in mention.fields:
             names = known[root]
@@ -93,7 +93,7 @@ def warn_of_unknown_fields(mentions: list[Mention], shape: Shape, scopes: Scopes
             problems.warn(f"unknown_{root}", mention.at, f"{message} {near}" if near else message)
 
 
-def _declared(schema: dict[str, Any] | None) -> set[str] | None:
+def _declared_fields(schema: dict[str, Any] | None) -> set[str] | None:
     """Return the fields of a closed schema, or None if there may be others."""
     if schema is None or schema.get("additionalProperties") is not False or "patternProperties" in schema:
         return None
@@ -111,7 +111,7 @@ def _state_fields(shape: Shape, scopes: Scopes) -> set[str]:
     return fields
 
 
-def _bound(node: int, shape: Shape, scopes: Scopes) -> set[str]:
+def _bound_item_names(node: int, shape: Shape, scopes: Scopes) -> set[str]:
     """Return the ``as`` names that a token at the node may use."""
     found = set()
     for scope in scopes.works[node]:

@@ -20,17 +20,17 @@ from weft.core.graph.board import is_open
 from weft.core.graph.follow import Follower, join_node
 from weft.core.graph.game import Game
 from weft.core.graph.hosted import HostedGraph
-from weft.core.graph.model import START, AskWork, Edge
+from weft.core.graph.model import START, AskWork, Edge, StepWork
 from weft.core.graph.node_start import SCRIPT, approve, is_unapproved
 from weft.core.graph.patch.apply import PatchGame
 from weft.core.graph.patch.judge import judge_graph_patch
 from weft.core.graph.patch.repeated import forget_repeated
-from weft.core.graph.retry_from import decide_retry_from
+from weft.core.graph.retry_from import check_children, decide_retry_from
 from weft.core.graph.tokens import DeadLetter, GraphState, Token, branch_keys, remember_work, seen_after
 from weft.core.graph.view import View
 from weft.core.ids import CANCEL, derive
 from weft.core.run import asked_patches, budget, by_hand, lifecycle, patches, questions, tasks, undo
-from weft.core.run.children import child_start
+from weft.core.run.children import start_for_child
 from weft.core.run.composites import leaf
 from weft.core.run.decide import DECIDE, DECIDE_ANSWERS
 from weft.core.run.effects import EFFECTS, dispatch_opened
@@ -41,7 +41,7 @@ from weft.core.run.mail import MAIL
 from weft.core.run.state import Child, OpenTask, Status, Undo
 from weft.core.run.statuses import ALLOWED
 from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows, JudgedPatch, MailRows
-from weft.core.run.worked_out import take_over
+from weft.core.run.worked_out import handed_over_patch
 from weft.errors import Failure, NotFound, Refused
 
 _EMPTY_ENV = Env(now=0, check=lambda *_: None)
@@ -63,7 +63,7 @@ class GraphStyle:
         e.RunPatched: lambda run, event: [
             *asked_patches.disarm(run, event),
             *map(StopTask, event.forced),
-            *_limited(event),
+            *_rearm_run_deadline(event),
         ],
     }
     consequences = None
@@ -98,7 +98,7 @@ class GraphStyle:
         return (*began, budget.set_budget(msgspec.structs.replace(command, budget=own)))
 
     def locate(self, number: int) -> str:
-        token = self._token(number)
+        token = self._token_of_entry(number)
         if token is not None:
             return f"{token.node}/{token.id}"
         key = self.state.deadlines.get(number)
@@ -111,7 +111,7 @@ class GraphStyle:
         state = self.state
         places: dict[int, str] = {}
         for number in state.asks:
-            token = self._token(number)
+            token = self._token_of_entry(number)
             if token is not None and name in (token.node, token.id, f"{token.node}/{token.id}"):
                 places[number] = f"{token.node}/{token.id}"
         node = self.graph.nodes.get(name.partition("/")[0])
@@ -130,9 +130,9 @@ class GraphStyle:
         """Return whether a command is judged here, or leads to a version that is not in memory, which is read then."""
         if isinstance(command, c.RetryRun):
             return bool(command.start)
-        return not bytes(command.worked_out) or not self._has(command.version)
+        return not bytes(command.worked_out) or not self._has_version(command.version)
 
-    def _has(self, version: str) -> bool:
+    def _has_version(self, version: str) -> bool:
         try:
             self.program.at(version or self.state.version)
         except MissingInputs:
@@ -141,24 +141,36 @@ class GraphStyle:
 
     def retry(self, command: c.RetryRun, env: Env) -> Sequence[e.AnyEvent]:
         if command.start:
-            return decide_retry_from(self.program, _fold, self.state, command, env)
-        return (e.RunRetried(tokens=kept_branches.kept_tokens(self.state)),)
+            return decide_retry_from(self.program, _empty_run, self.state, command, env)
+        if not command.force:
+            check_children(self.graph, self.state, command.approved)
+        return (e.RunRetried(tokens=kept_branches.kept_tokens(self.graph, self.state)),)
 
     def judge_patch(self, command: c.PatchRun, env: Env) -> JudgedPatch:
         """Judge a patch. The inputs of a patch are looked for before it is decided: it is not worked out twice."""
-        ready = take_over(command, self.state)
+        ready = handed_over_patch(command, self.state)
         if ready is not None:
             self.program.at(command.version or self.state.version)  # it is followed as soon as the patch is recorded
             return ready
         known, seq = self._judged, self.state.seq
         if known is None or known[0] is not command or known[1] != seq:
-            judged = judge_graph_patch(self.program, _fold, self.state, command, env)
+            judged = judge_graph_patch(self.program, _empty_run, self.state, command, env)
             known = self._judged = (command, seq, judged)
         return known[2]
 
     @property
     def review(self) -> Sequence[str]:
         return self.graph.review
+
+    def no_work_at(self, place: str) -> str:
+        return "" if place.partition("/")[0] in self.graph.nodes else f"the graph has no node {place[:60]}"
+
+    def step_at(self, place: str) -> str:
+        node = self.graph.nodes.get(place.partition("/")[0])
+        return node.work.step if node is not None and isinstance(node.work, StepWork) else ""
+
+    def named_places(self) -> Sequence[str]:
+        return list(self.graph.nodes)
 
     def is_all_at(self, place: str) -> bool:
         """Return whether all tokens are at this node."""
@@ -177,8 +189,8 @@ class GraphStyle:
     def join_undo(self, dropped: list[Undo]) -> None:
         undo.join_stack(self.state, dropped)
 
-    def child_start(self, event: e.ChildStarted) -> c.StartRun:
-        return child_start(self.state, event, facts=True)
+    def start_for_child(self, event: e.ChildStarted) -> c.StartRun:
+        return start_for_child(self.state, event, facts=True)
 
     # --- notifications from the kernel ----------------------------------------------------------------------------
 
@@ -188,18 +200,18 @@ class GraphStyle:
             self._join_awaited(event.join)
             return
         token = self.state.tokens[event.token]
-        self._works(token)
+        self._mark_working(token)
         match event:
             case e.TaskScheduled():
                 token.input = event.input
                 number = self.state.seq
-                self._task_opened(event, token, self.state.tasks.get(number) or self.state.parked[number])
+                self._note_task_undo(event, token, self.state.tasks.get(number) or self.state.parked[number])
             case e.ChildStarted() | e.AskOpened():
                 token.input = event.input
             case e.MessageAwaited():
                 token.due = event.due
 
-    def _works(self, token: Token) -> None:
+    def _mark_working(self, token: Token) -> None:
         state = self.state
         token.mode = "working"
         token.task = state.seq
@@ -210,11 +222,11 @@ class GraphStyle:
     def _begin_task(self, event: e.TaskScheduled) -> None:
         """Start the work of the token behind an edge in the same record."""
         token = self.state.tokens[event.token]
-        self._works(token)
+        self._mark_working(token)
         token.input = event.input or token.value
-        self._task_opened(event, token, tasks.evolve_scheduled(self.state, event, token.input))
+        self._note_task_undo(event, token, tasks.evolve_scheduled(self.state, event, token.input))
 
-    def _task_opened(self, event: e.TaskScheduled, token: Token, task: OpenTask) -> None:
+    def _note_task_undo(self, event: e.TaskScheduled, token: Token, task: OpenTask) -> None:
         task.place = f"{token.node}/{token.id}"
         if event.again is not None and self.state.repeated:
             forget_repeated(self.state, event.again)
@@ -241,7 +253,7 @@ class GraphStyle:
             token = state.tokens.get(state.by_task.pop(number, ""))
             if token is not None:
                 token.task = 0
-                self._done(token, ended.output)
+                self._route_next(token, ended.output)
             return
         if ended.how == "timer" and number in state.deadlines:
             game = Game(self.graph, state)
@@ -258,53 +270,53 @@ class GraphStyle:
             remember_work(state, token, ended.task)
         match ended.how:
             case "answer" if ended.failure is None:
-                self._answered(token, ended.output)
+                self._take_answer(token, ended.output)
             case "timer":
-                self._done(token, token.value)
+                self._route_next(token, token.value)
             case "messages":
                 (message,) = ended.messages
                 token.message = message.id
-                self._done(token, message.body)
+                self._route_next(token, message.body)
             case "stopped":
                 token.mode = "ready"
             case "late":
                 late = Failure(type="TimedOut", message="it did not come in time", code="wait.timed_out")
-                self._failed(token, late)
+                self._fail_token(token, late)
             case "child" if ended.child is not None:
-                self._child_ended(token, ended, ended.child)
+                self._take_child_end(token, ended, ended.child)
             case _ if ended.failure is not None:
-                self._failed(token, ended.failure)
+                self._fail_token(token, ended.failure)
 
-    def _answered(self, token: Token, decision: Raw) -> None:
+    def _take_answer(self, token: Token, decision: Raw) -> None:
         """Continue a token after the decision of people: it is the output of the node, or says whether it may work."""
         if not is_unapproved(self.graph.nodes[token.node], token):
-            self._done(token, decision)
+            self._route_next(token, decision)
             return
         rejected = approve(token, decision)
         if rejected is not None:
-            self._failed(token, rejected)
+            self._fail_token(token, rejected)
             return
         token.mode = "ready"
         self.state.agenda.append(token.id)
 
-    def _child_ended(self, token: Token, ended: Ended, child: Child) -> None:
+    def _take_child_end(self, token: Token, ended: Ended, child: Child) -> None:
         failure = ended.failure
         if failure is None:
-            self._done(token, ended.output)
+            self._route_next(token, ended.output)
         elif child.cancelled:
             token.mode = "ready"  # the child was stopped before it had a result, so a retry starts it again
         elif self.graph.nodes[token.node].on_failure == "route":
             error = {"type": failure.type, "message": failure.message, "code": failure.code, "run": child.run_id}
-            self._done(token, Raw(msgspec.json.encode({"error": error})))
+            self._route_next(token, Raw(msgspec.json.encode({"error": error})))
         else:
-            self._failed(token, failure)
+            self._fail_token(token, failure)
 
     def retry_later(self, number: int, due: int) -> None:
         """Do nothing, because the token keeps waiting."""
 
     # --- tokens ---------------------------------------------------------------------------------------------------
 
-    def _token(self, number: int) -> Token | None:
+    def _token_of_entry(self, number: int) -> Token | None:
         return self.state.tokens.get(self.state.by_task.get(number, ""))
 
     def _leave_agenda(self, token_id: str) -> None:
@@ -313,13 +325,13 @@ class GraphStyle:
         if token_id in agenda:
             del agenda[: agenda.index(token_id) + 1]
 
-    def _done(self, token: Token, output: Raw) -> None:
+    def _route_next(self, token: Token, output: Raw) -> None:
         token.output = output
         token.mode = "routing"
         self.state.agenda.append(token.id)
         self.state.executed[token.node] = self.state.executed.get(token.node, 0) + 1
 
-    def _failed(self, token: Token, failure: Failure) -> None:
+    def _fail_token(self, token: Token, failure: Failure) -> None:
         # Requests and scripts are performed by built-in steps, so the failure names the node instead.
         step = token.node if failure.step.startswith("weft.") else failure.step or token.node
         where = "" if failure.step == SCRIPT else failure.where
@@ -329,16 +341,16 @@ class GraphStyle:
 
     # --- events ---------------------------------------------------------------------------------------------------
 
-    def _started(self, event: e.RunStarted) -> None:
+    def _evolve_started(self, event: e.RunStarted) -> None:
         self.use(self.program.at(event.version))
         for name in (self.graph.state or {}).get("properties") or {}:
             self.state.data[name] = None
 
-    def _routed(self, event: e.NodeRouted) -> None:
-        if event.token and self._hopped(event):
+    def _evolve_routed(self, event: e.NodeRouted) -> None:
+        if event.token and self._try_hop(event):
             return
         if not event.token:
-            self._begun(event)
+            self._emit_first_tokens(event)
             return
         graph, state = self.graph, self.state
         game = Game(graph, state, event.arrival)
@@ -363,7 +375,7 @@ class GraphStyle:
         if event.task is not None:
             self._begin_task(event.task)
 
-    def _begun(self, event: e.NodeRouted) -> None:
+    def _emit_first_tokens(self, event: e.NodeRouted) -> None:
         """Emit the first tokens. A single one that begins a task at once is outside every scope."""
         state = self.state
         state.begun = True
@@ -378,7 +390,7 @@ class GraphStyle:
         game.emit(origin, None, event.taken, state.input, skips=event.skips)
         game.settle()
 
-    def _hopped(self, event: e.NodeRouted) -> bool:
+    def _try_hop(self, event: e.NodeRouted) -> bool:
         """Move a token along the only edge of its node, if no scope, join or other token is involved.
 
         A shortcut with the same result as the token game. Returns False if the game must be played.
@@ -415,10 +427,10 @@ class GraphStyle:
         )
         state.by_task[state.seq] = child.id
         opened = tasks.evolve_scheduled(state, task, child.input)
-        self._task_opened(task, child, opened)
+        self._note_task_undo(task, child, opened)
         return opened
 
-    def _node_failed(self, event: e.NodeFailed) -> None:
+    def _evolve_node_failed(self, event: e.NodeFailed) -> None:
         graph, state = self.graph, self.state
         token = state.tokens[event.token]
         self._leave_agenda(token.id)
@@ -435,7 +447,7 @@ class GraphStyle:
         token.mode = "failing"
         state.agenda.append(token.id)
 
-    def _raised(self, event: e.FailureRaised) -> None:
+    def _evolve_raised(self, event: e.FailureRaised) -> None:
         state = self.state
         game = Game(self.graph, state)
         token = state.tokens[event.token]
@@ -455,7 +467,7 @@ class GraphStyle:
             game.stop_work(other)
         game.stop_waiting()
 
-    def _retried(self, event: e.RunRetried) -> None:
+    def _evolve_retried(self, event: e.RunRetried) -> None:
         """Let the failed tokens work again, and with them everything that was stopped when the run ended."""
         state = self.state
         for token_id in event.tokens:
@@ -465,7 +477,7 @@ class GraphStyle:
         failed = []
         moving = []
         for token in state.tokens.values():
-            if token.mode == "failing" and _works_again(token, event.tokens):
+            if token.mode == "failing" and _repeats_work(token, event.tokens):
                 token.mode = "ready"
                 token.failure = None
             if kept_branches.waits_for_width(state, token):
@@ -479,7 +491,7 @@ class GraphStyle:
         if state.revisions:
             PatchGame(self.graph, self.graph, state).conclude()
 
-    def _patched(self, event: e.RunPatched) -> None:
+    def _evolve_patched(self, event: e.RunPatched) -> None:
         """Follow the new version: apply the event's map and instructions, and let everything settle."""
         old = self.graph
         self.use(self.program.at(event.version))
@@ -489,13 +501,13 @@ class GraphStyle:
             self.state.due = event.due
         PatchGame(old, self.graph, self.state).apply(event)
 
-    def _edited(self, event: e.RunEdited) -> None:
+    def _evolve_edited(self, event: e.RunEdited) -> None:
         edits.evolve_edited(self.state, event)
 
-    def _letter_discarded(self, event: e.LetterDiscarded) -> None:
+    def _evolve_letter_discarded(self, event: e.LetterDiscarded) -> None:
         self.state.letters.pop(event.token, None)
 
-    def _message_refused(self, event: e.MessageRefused) -> None:
+    def _evolve_message_refused(self, event: e.MessageRefused) -> None:
         """Let the token wait again, with the same deadline."""
         token = self.state.tokens[event.token]
         token.mode, token.message, token.output = "ready", "", e.NULL
@@ -503,15 +515,15 @@ class GraphStyle:
 
     evolve: ClassVar[EvolveRows] = with_style_rows(
         {
-            e.RunStarted: _started,
-            e.RunRetried: _retried,
-            e.RunPatched: _patched,
-            e.NodeRouted: _routed,
-            e.NodeFailed: _node_failed,
-            e.FailureRaised: _raised,
-            e.LetterDiscarded: _letter_discarded,
-            e.RunEdited: _edited,
-            e.MessageRefused: _message_refused,
+            e.RunStarted: _evolve_started,
+            e.RunRetried: _evolve_retried,
+            e.RunPatched: _evolve_patched,
+            e.NodeRouted: _evolve_routed,
+            e.NodeFailed: _evolve_node_failed,
+            e.FailureRaised: _evolve_raised,
+            e.LetterDiscarded: _evolve_letter_discarded,
+            e.RunEdited: _evolve_edited,
+            e.MessageRefused: _evolve_message_refused,
         }
     )
 
@@ -521,7 +533,7 @@ class GraphStyle:
         """Let the token of a dead letter, and everything that failed with it, work again."""
         state = self.state
         self._refuse_unknown_letter(command.token)
-        repeated = kept_branches.kept_tokens(state)
+        repeated = kept_branches.kept_tokens(self.graph, state)
         if command.token not in repeated:
             raise Refused(
                 f"The branch of {state.letters[command.token].node} was dropped: its join continued without it.",
@@ -530,6 +542,7 @@ class GraphStyle:
         lifecycle.check_retry(state)
         if state.undone:
             raise undo.already_undone(state)
+        check_children(self.graph, state)
         return (e.RunRetried(tokens=repeated),)
 
     def discard(self, command: c.DiscardLetter) -> Sequence[e.AnyEvent]:
@@ -552,19 +565,19 @@ class GraphStyle:
     }
 
 
-def _limited(event: e.RunPatched) -> Sequence[AnyEffect]:
+def _rearm_run_deadline(event: e.RunPatched) -> Sequence[AnyEffect]:
     """Arm the timer of the run anew if its limit in time has changed."""
     if event.due is None:
         return ()
     return (ArmTimer(CANCEL, event.due) if event.due else DisarmTimer(CANCEL),)
 
 
-def _fold(program: HostedGraph, state: GraphState) -> Kernel:
+def _empty_run(program: HostedGraph, state: GraphState) -> Kernel:
     """Make an empty run, to apply a log once more."""
     return Kernel(state, GraphStyle(program, state))
 
 
-def _works_again(token: Token, asked: Sequence[str]) -> bool:
+def _repeats_work(token: Token, asked: Sequence[str]) -> bool:
     """Return whether a failed token repeats its work.
 
     A fan-in that too few branches can reach has no work to repeat. Work that may not be performed twice and whose

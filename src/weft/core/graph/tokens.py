@@ -22,6 +22,8 @@ from weft.core.run.state import OpenTask, State
 from weft.errors import Failure
 
 Mode = Literal["ready", "working", "routing", "failing", "queued", "joining", "parked"]
+AT_WORK: tuple[Mode, ...] = ("ready", "working", "routing", "failing")
+"""The modes of tokens that work at a node, or have worked there and not left it yet."""
 
 
 class Seg(msgspec.Struct, frozen=True, array_like=True):

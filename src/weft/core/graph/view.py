@@ -46,34 +46,36 @@ class View(msgspec.Struct):
     def bind(self, expr: Expr) -> dict[str, Any]:
         """Return the names that an expression uses, with their values."""
         if self.kept is None:
-            return {name: self._name(name, expr.nodes) for name in expr.names}
+            return {name: self._value_of_name(name, expr.nodes) for name in expr.names}
         return {
-            name: open_parts(self.kept[name], self.env.blob) if name in self.kept else self._name(name, expr.nodes)
+            name: open_parts(self.kept[name], self.env.blob)
+            if name in self.kept
+            else self._value_of_name(name, expr.nodes)
             for name in expr.names
         }
 
     def keep(self, expr: Expr) -> Raw:
         """Return the bindings that depend on the position, for later evaluation. Loads nothing."""
         self.composing = True
-        return compose({name: self._name(name, expr.nodes) for name in expr.names if name not in _LASTING})
+        return compose({name: self._value_of_name(name, expr.nodes) for name in expr.names if name not in _LASTING})
 
-    def _name(self, name: str, nodes: Sequence[str]) -> Any:
+    def _value_of_name(self, name: str, nodes: Sequence[str]) -> Any:
         match name:
             case "input":
-                return self._input()
+                return self._run_input()
             case "state":
                 return {**self.bind_state(), "_last_error": _error_fields(self.error)}
             case "output":
-                return self._open(self.output)
+                return self._open_value(self.output)
             case "error":
                 return _error_fields(self.error)
             case "nodes" | "ctx":
-                return self._nodes(nodes)
+                return self._node_outputs(nodes)
             case "branch" | "_branch":
-                return self._branch(innermost_branch(self.token.path), own=True)
+                return self._branch_values(innermost_branch(self.token.path), own=True)
             case "join":
                 return {"failed": self.token.missing}
-        return self._item(name)
+        return self._for_each_item(name)
 
     def bind_state(self) -> Mapping[str, Any]:
         """Return the state as expressions see it. Raises MissingInputs once, with all missing blobs."""
@@ -83,14 +85,14 @@ class View(msgspec.Struct):
         missing: list[str] = []
         for name, value in self.data.items():
             try:
-                found[name] = self._field(name, value)
+                found[name] = self._state_field(name, value)
             except MissingInputs as error:
                 missing += error.blobs
         if missing:
             raise MissingInputs(blobs=missing)
         return found
 
-    def _field(self, name: str, value: Any) -> Any:
+    def _state_field(self, name: str, value: Any) -> Any:
         """Return a field of the state. A blob is opened once for many hops, most of which do not read it."""
         if not is_blob(value):
             return open_parts(value, self.env.blob)
@@ -100,16 +102,16 @@ class View(msgspec.Struct):
         raw = known[1]
         return self.env.recall(raw, lambda: open_raw(raw, self.env.blob))
 
-    def _nodes(self, nodes: Sequence[str]) -> dict[str, Any]:
+    def _node_outputs(self, nodes: Sequence[str]) -> dict[str, Any]:
         wanted = self.token.seen if "*" in nodes else nodes
         seen = self.token.seen
-        return {node: {"output": self._open(seen[node].output)} for node in wanted if node in seen}
+        return {node: {"output": self._open_value(seen[node].output)} for node in wanted if node in seen}
 
-    def _input(self) -> Any:
+    def _run_input(self) -> Any:
         raw = self.state.input
         return leaf(raw) if self.composing else self.env.recall(raw, lambda: open_raw(raw, self.env.blob))
 
-    def _open(self, raw: Raw) -> Any:
+    def _open_value(self, raw: Raw) -> Any:
         if self.composing:
             return leaf(raw)
         known = self.memo.get(id(raw))
@@ -118,7 +120,7 @@ class View(msgspec.Struct):
             known = self.memo[id(raw)] = (raw, open_raw(raw, self.env.blob))
         return known[1]
 
-    def _branch(self, seg: Seg | None, *, own: bool) -> Any:
+    def _branch_values(self, seg: Seg | None, *, own: bool) -> Any:
         frame = self.state.frames.get(seg.id) if seg is not None else None
         if seg is None or frame is None:
             return None
@@ -128,17 +130,17 @@ class View(msgspec.Struct):
         return {
             "index": seg.n,
             "total": frame.total,
-            "item": self._open(branch.item),
+            "item": self._open_value(branch.item),
             "output": dict(writes or {}) if self.composing else open_parts(dict(writes or {}), self.env.blob),
-            "parent": self._branch(around, own=False),
+            "parent": self._branch_values(around, own=False),
         }
 
-    def _item(self, name: str) -> Any:
+    def _for_each_item(self, name: str) -> Any:
         """Return the item of the nearest for_each that uses this name."""
         for seg in reversed(self.token.path):
             frame = self.state.frames.get(seg.id) if seg.kind == "f" else None
             if frame is not None and self._names_item(frame, seg.n) == name:
-                return self._open(frame.branches[seg.n].item)
+                return self._open_value(frame.branches[seg.n].item)
         return None
 
     def _names_item(self, frame: Frame, index: int) -> str:

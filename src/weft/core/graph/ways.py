@@ -49,7 +49,7 @@ class Ways:
         self.tasks = {edge.name: graph.nodes[edge.to] for edge in graph.edges.values() if _leads_to_task(graph, edge)}
         """Edges that do not change the scope and lead to a node where a token starts a task as soon as it arrives."""
         self.straight = {
-            node.id: Straight(_only(graph, node)) for node in graph.nodes.values() if _is_straight(node, graph)
+            node.id: Straight(_only_edge(graph, node)) for node in graph.nodes.values() if _is_straight(node, graph)
         }
         """The edge of each node that can be routed without evaluating anything."""
 
@@ -83,5 +83,5 @@ def _is_free(edge: Edge) -> bool:
     return _keeps_scope(edge) and edge.when is None and edge.errors is None
 
 
-def _only(graph: GraphModel, node: Node) -> Edge | None:
+def _only_edge(graph: GraphModel, node: Node) -> Edge | None:
     return graph.edges[node.main[0]] if node.main else None

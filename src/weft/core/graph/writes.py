@@ -56,14 +56,14 @@ class _Writers:
             if arc.multiplies:
                 why = f"every branch of {opener} -> {self._shape.names[arc.to]} would write state.{field}."
             else:
-                rival = self._rival(arc, node, target)
+                rival = self._find_rival_writer(arc, node, target)
                 if rival is None:
                     continue
                 why = f"{rival} and {self._shape.names[node]}, in different branches of {opener}, write state.{field}."
             self._problems.add("write_conflict", at, why, f"Write branch.{field} and merge it where the branches meet.")
             return
 
-    def _rival(self, arc: Arc, node: int, target: Target) -> str | None:
+    def _find_rival_writer(self, arc: Arc, node: int, target: Target) -> str | None:
         """Return a node in another branch of the same frame that writes the field too."""
         written = self._branches.setdefault((arc.source, target.path[0]), [])
         for other, writer, path in written[:100]:

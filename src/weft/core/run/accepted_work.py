@@ -13,7 +13,7 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core.ids import EntryId
 from weft.core.run import tasks, timers, withheld
-from weft.core.run.contracts import judge
+from weft.core.run.contracts import judge_effect
 from weft.core.run.state import State
 from weft.errors import Failure
 
@@ -30,7 +30,7 @@ def decide_accepted(state: State, report: c.ReportWorkAccepted, now: int) -> Seq
     return (e.WorkAccepted(task=report.task, due=max(now, min(due, timers.task_due(task) or due))),)
 
 
-def decide_answered(state: State, answer: c.AnswerWork, now: int) -> Sequence[e.AnyEvent]:
+def decide_work_answer(state: State, answer: c.AnswerWork, now: int) -> Sequence[e.AnyEvent]:
     """Record the answer to a task. It counts for a draining task too, because an undo depends on the outcome."""
     number = answer.task
     task = state.parked.get(number) or state.tasks.get(number)
@@ -55,7 +55,7 @@ def decide_unanswered(state: State, number: EntryId, message: str, now: int) -> 
     due = timers.task_due(task)
     if due and now >= due:
         return (timers.deadline_passed(number, task),)
-    unknown = judge("lost", task.policy.effect) == "unknown" or task.draining
+    unknown = judge_effect("lost", task.policy.effect) == "unknown" or task.draining
     failure = Failure(
         type="OutcomeUnknown" if unknown else "timed_out",
         message=message.format(task),

@@ -1,8 +1,9 @@
 """Patches that are not applied at once: they wait until they are allowed, until people agree, or both. Pure.
 
-``patch_asked`` opens such a patch, and its number names it from then on. ``follow`` judges it again after every event.
-If people must agree, they are asked about the plan as it is when the patch is allowed. Their approval is for that plan:
-if the run has moved on so that the plan differs, they are asked again. ``run_patched`` or ``patch_dropped`` ends it.
+``patch_asked`` opens such a patch, and its number names it from then on. ``follow_patches`` judges it again after every
+event. If people must agree, they are asked about the plan as it is when the patch is allowed. Their approval is for
+that plan: if the run has moved on so that the plan differs, they are asked again. ``run_patched`` or ``patch_dropped``
+ends it.
 """
 
 from __future__ import annotations
@@ -65,15 +66,9 @@ def decide_patch(run: AnyRun, command: PatchRun, env: Env) -> Sequence[AnyEvent]
     Raises PatchRefused with the plan, StaleBase, Refused, LimitExceeded, MissingInputs.
     """
     judged = judge_patch(run, command, env)
+    check_asked(run, command, judged, env)
     plan, state = judged.plan, run.state
     waits = command.wait_ms > 0
-    if waits and state.over:
-        raise Refused(
-            f"{state.run_id} is {state.status}: nothing happens in it that a patch could wait for.",
-            hint="Leave wait out.",
-        )
-    if run.style.has_code and command.at:
-        run.style.is_all_at(command.at)
     is_other = judged.is_outdated or (bool(command.expect) and command.expect != plan.digest)
     if is_other and not waits:
         raise moved_on(plan)
@@ -82,14 +77,28 @@ def decide_patch(run: AnyRun, command: PatchRun, env: Env) -> Sequence[AnyEvent]
     allowed = not is_other and is_allowed(run, judged, command.at)
     if allowed and not plan.review and judged.event is not None:
         return (judged.event,)
-    if patch_count(state) + len(state.asked) >= env.patches_max:
-        raise too_many(state, env)
     check_review(plan, asks=command.asks, by=command.by)
-    asked = ask(command, plan.review, env)
+    asked = ask_for_patch(command, plan.review, env)
     return (asked, ask_review(state.seq + 1, asked, plan)) if allowed else (asked,)
 
 
-def ask(command: PatchRun, review: Sequence[str], env: Env) -> PatchAsked:
+def check_asked(run: AnyRun, command: PatchRun, judged: JudgedPatch, env: Env) -> None:
+    """Refuse a patch that would have to wait or to be reviewed, and cannot. Raises NotFound, Refused, LimitExceeded."""
+    state, plan = run.state, judged.plan
+    if command.wait_ms and state.over:
+        raise Refused(
+            f"{state.run_id} is {state.status}: nothing happens in it that a patch could wait for.",
+            hint="Leave wait out.",
+        )
+    if command.at:
+        run.style.is_all_at(command.at)  # refuses a place that is not there, whatever else is wrong
+    allowed = is_allowed(run, judged, command.at) and command.expect in ("", plan.digest)
+    asks = bool(plan.review) if allowed else command.wait_ms > 0
+    if asks and patch_count(state) + len(state.asked) >= env.patches_max:
+        raise too_many(state, env)
+
+
+def ask_for_patch(command: PatchRun, review: Sequence[str], env: Env) -> PatchAsked:
     """Return the event that opens a patch."""
     return PatchAsked(
         patch=env.keep(bytes(command.patch)),
@@ -130,7 +139,7 @@ def is_allowed(run: AnyRun, judged: JudgedPatch, wait_at: str) -> bool:
 # --- trying again ------------------------------------------------------------------------------------------------
 
 
-def follow(run: TryingRun, env: Env) -> Sequence[AnyEvent]:
+def follow_patches(run: TryingRun, env: Env) -> Sequence[AnyEvent]:
     """Return the next event of a patch that was asked for: it is applied, shown to people, or dropped.
 
     Raises MissingInputs.
@@ -140,22 +149,22 @@ def follow(run: TryingRun, env: Env) -> Sequence[AnyEvent]:
         number = next(iter(state.asked))
         return (PatchDropped(asked=number, code=RUN_ENDED, message=f"{state.run_id} is {state.status}"),)
     for number, patch in state.asked.items():
-        events = () if number in state.reviews else _try(run, number, patch, env)
+        events = () if number in state.reviews else _try_patch(run, number, patch, env)
         if events:
             return events
     run.tried = state.seq
     return ()
 
 
-def _try(run: AnyRun, number: int, patch: AskedPatch, env: Env) -> Sequence[AnyEvent]:
+def _try_patch(run: AnyRun, number: int, patch: AskedPatch, env: Env) -> Sequence[AnyEvent]:
     asked = patch.event
     try:
         if asked.due and asked.wait_at and not run.style.is_all_at(asked.wait_at):
             return ()  # cheaper than judging it
-        command = _command(patch, env)
+        command = _patch_command(patch, env)
         judged = judge_patch(run, command, env)
         if judged.is_outdated:
-            judged = judge_patch(run, msgspec.structs.replace(command, prepared=_replayed(command, env)), env)
+            judged = judge_patch(run, msgspec.structs.replace(command, prepared=_replay_report(command, env)), env)
     except WeftError as error:
         code = RUN_ENDED if isinstance(error, RunFinished) else error.code
         return (PatchDropped(asked=number, code=code, message=error.message),)
@@ -180,13 +189,13 @@ def _refused_asked_patch(number: int, plan: PatchPlan) -> PatchDropped:
     return PatchDropped(asked=number, code=first.code, message=first.message)
 
 
-def _command(patch: AskedPatch, env: Env) -> PatchRun:
+def _patch_command(patch: AskedPatch, env: Env) -> PatchRun:
     asked = patch.event
     return PatchRun(
-        patch=_opened(asked.patch, env),
+        patch=_load_value(asked.patch, env),
         base=asked.base,
         version=asked.version,
-        prepared=_opened(asked.prepared, env) if bytes(asked.prepared) else asked.prepared,
+        prepared=_load_value(asked.prepared, env) if bytes(asked.prepared) else asked.prepared,
         undoes=asked.undoes,
         by=asked.by,
         reason=asked.reason,
@@ -194,7 +203,7 @@ def _command(patch: AskedPatch, env: Env) -> PatchRun:
     )
 
 
-def _replayed(command: PatchRun, env: Env) -> Raw:
+def _replay_report(command: PatchRun, env: Env) -> Raw:
     """Return what the replay of a code run as it stands now found. Raises MissingInputs."""
     found = env.replayed(command.version)
     if found is None:
@@ -202,7 +211,7 @@ def _replayed(command: PatchRun, env: Env) -> Raw:
     return Raw(found)
 
 
-def _opened(raw: Raw, env: Env) -> Raw:
+def _load_value(raw: Raw, env: Env) -> Raw:
     """Return a value as it was given. Raises MissingInputs if it is a blob that is not in memory."""
     if not values.is_ref(bytes(raw)):
         return Raw(values.unseal(bytes(raw)))
@@ -236,14 +245,14 @@ def find_review(state: State, name: int | str) -> int | None:
     return None
 
 
-def decide_answered(answer: AskAnswered) -> Sequence[AnyEvent]:
+def decide_review_answer(answer: AskAnswered) -> Sequence[AnyEvent]:
     """Return the events of an answer to a review. A patch that is rejected is dropped."""
     if answer.approved or not answer.decided:
         return (answer,)
     return (answer, PatchDropped(asked=answer.ask, code=REJECTED, by=answer.by, reason=answer.reason))
 
 
-def decide_timer(state: State, command: FireTimer, env: Env) -> Sequence[AnyEvent]:
+def decide_patch_timer(state: State, command: FireTimer, env: Env) -> Sequence[AnyEvent]:
     """Drop a patch whose time is over."""
     due = state.asked[command.entry].event.due
     if not due or env.now < due:
@@ -255,9 +264,9 @@ def decide_withdrawn(run: AnyRun, command: WithdrawPatch, _: Env) -> Sequence[An
     """Drop a patch because somebody no longer wants it. Raises NotFound, Refused."""
     state = run.state
     if command.asked and command.asked not in state.asked:
-        raise NotFound(f"{state.run_id} has no patch {command.asked} that waits.", hint=_hint(state))
+        raise NotFound(f"{state.run_id} has no patch {command.asked} that waits.", hint=_changes_hint(state))
     if not state.asked:
-        raise NotFound(f"{state.run_id} has no patch that waits.", hint=_hint(state))
+        raise NotFound(f"{state.run_id} has no patch that waits.", hint=_changes_hint(state))
     if not command.asked and len(state.asked) > 1:
         numbers = ", ".join(map(str, state.asked))
         raise Refused(f"{len(state.asked)} patches of {state.run_id} wait.", hint=f"Name one of them: {numbers}")
@@ -265,14 +274,14 @@ def decide_withdrawn(run: AnyRun, command: WithdrawPatch, _: Env) -> Sequence[An
     return (PatchDropped(asked=number, code=WITHDRAWN, by=command.by, reason=command.reason),)
 
 
-def _hint(state: State) -> str:
+def _changes_hint(state: State) -> str:
     return f"To see what happened to it: weft events {state.run_id} --changes"
 
 
 # --- evolve ------------------------------------------------------------------------------------------------------
 
 
-def evolve_asked(state: State, event: PatchAsked) -> None:
+def evolve_patch_asked(state: State, event: PatchAsked) -> None:
     """Open a patch."""
     state.asked[state.seq] = AskedPatch(event, state.at)
 

@@ -55,7 +55,7 @@ def decide_warning(state: State, command: NoteBudget) -> Sequence[AnyEvent]:
     return (BudgetWarned(unit=command.unit),)
 
 
-def evolve_set(state: State, event: BudgetSet) -> None:
+def evolve_budget_set(state: State, event: BudgetSet) -> None:
     """Give the run a budget, from which it and everything below it spend."""
     state.budget = BudgetLimits(limits=dict(event.limits), warn=event.warn, of=list(event.of))
     state.currency = state.currency or currency_of(event.limits)

@@ -37,7 +37,7 @@ SET = "step.set"
 PLACES_SHOWN_MAX = 20
 
 
-def decide_set(run: AnyRun, command: SetResult, env: Env) -> Sequence[AnyEvent]:
+def decide_set_result(run: AnyRun, command: SetResult, env: Env) -> Sequence[AnyEvent]:
     """End the open work at a place.
 
     Raises:
@@ -127,12 +127,12 @@ def _end_open(run: AnyRun, number: int, command: SetResult, env: Env) -> Sequenc
             raise repeats.irreversible_in_flight(state, forced)
         given_up = [repeats.outcome_unknown(one, state.tasks.get(one) or state.parked[one]) for one in draining]
         end = TaskSucceeded(task=entry, output=command.output, attempt=task.attempt)
-        failed = TaskFailed(task=entry, failure=failure_of(command, task.step), attempt=task.attempt)
+        failed = TaskFailed(task=entry, failure=failure_by_hand(command, task.step), attempt=task.attempt)
         return (*given_up, msgspec.structs.replace(noted, forced=forced), end if is_output else failed)
     child = state.children.get(number)
     if child is not None:
         status = "completed" if is_output else "failed"
-        failure = None if is_output else failure_of(command, child.workflow)
+        failure = None if is_output else failure_by_hand(command, child.workflow)
         ended = ChildEnded(child=entry, status=status, output=command.output if is_output else NULL, failure=failure)
         return (msgspec.structs.replace(noted, child=child.uid), ended)
     if not is_output or number in state.waits:
@@ -152,7 +152,7 @@ def check_given(command: SetResult) -> bool:
     return is_output
 
 
-def failure_of(command: SetResult, step: str) -> Failure:
+def failure_by_hand(command: SetResult, step: str) -> Failure:
     """Return the failure that a person has given."""
     return Failure(type="SetByHand", message=command.error, code=SET, step=step)
 
@@ -194,7 +194,7 @@ def _not_settable(run: AnyRun, number: int) -> Refused:
 
 def _answer_by_hand(question: Question, entry: EntryId, command: SetResult, env: Env) -> AskAnswered:
     """Return the answer to a question: an object with ``approved`` and, if the question has a form, ``form``."""
-    given = decision_of(command)
+    given = read_decision(command)
     form = Raw(msgspec.json.encode(given.get("form")))
     if given["approved"] and question.form is not None:
         error = env.check(question.form, bytes(form))
@@ -205,7 +205,7 @@ def _answer_by_hand(question: Question, entry: EntryId, command: SetResult, env:
     return AskAnswered(ask=entry, approved=given["approved"], by=command.by, reason=reason, form=form)
 
 
-def decision_of(command: SetResult) -> dict[str, Any]:
+def read_decision(command: SetResult) -> dict[str, Any]:
     """Return the decision that a person gives as the result of a question. Raises BadValue."""
     given = msgspec.json.decode(values.unseal(bytes(command.output)))
     if not isinstance(given, dict) or not isinstance(given.get("approved"), bool):
@@ -217,7 +217,7 @@ def decision_of(command: SetResult) -> dict[str, Any]:
     return given
 
 
-def evolve_set(state: State, event: ResultSet) -> None:
+def evolve_result_set(state: State, event: ResultSet) -> None:
     """Withdraw an open task. Unless somebody may have done the work, its undo is not registered."""
     number = event.entry
     if withheld.is_unconfirmed(state, number):

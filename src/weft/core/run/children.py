@@ -26,10 +26,15 @@ def depth_of(state: State) -> int:
     return state.parent.depth if state.parent is not None else 1
 
 
-def agents_of(state: State) -> int:
+def agent_depth_of(state: State) -> int:
     """Return how many of the runs from the root to this one, including both, are runs of agents."""
     above = state.parent.agents if state.parent is not None else 0
     return above + state.is_agent
+
+
+def caller_of(state: State) -> Parent | None:
+    """Return who asked the agent whose run this is; None if it is not the run of an agent, or was started by itself."""
+    return state.parent if state.is_agent else None
 
 
 def agent_too_deep(agent: str) -> LimitExceeded:
@@ -53,11 +58,12 @@ def cancelled_child(child: Child) -> Failure:
     return Failure(type="RunCancelled", message=f"{child.run_id} was cancelled", code="run.cancelled")
 
 
-def child_start(state: State, event: ChildStarted, *, facts: bool = False) -> StartRun:
+def start_for_child(state: State, event: ChildStarted, *, facts: bool = False) -> StartRun:
     """Return the first command of the child that the last event started.
 
     With ``facts``, its output is only the facts.
     """
+    caller = caller_of(state)
     start = StartRun(
         run_id=event.run_id,
         workflow=event.workflow,
@@ -71,7 +77,9 @@ def child_start(state: State, event: ChildStarted, *, facts: bool = False) -> St
             run_id=state.run_id,
             facts=facts,
             depth=depth_of(state) + 1,
-            agents=agents_of(state),
+            agents=agent_depth_of(state),
+            workflow=caller.workflow if caller is not None else state.workflow,
+            node=caller.node if caller is not None else event.node,
         ),
         root=root_of(state),
         trace=state.trace,

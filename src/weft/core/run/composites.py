@@ -88,26 +88,26 @@ def open_raw(raw: bytes, blob: Blob) -> Any:
 def open_parts(value: Any, blob: Blob) -> Any:
     """Open a composed value. Raises MissingInputs once, with all missing blobs."""
     missing: list[str] = []
-    result = _open(value, blob, missing)
+    result = _open_parts_noting_missing(value, blob, missing)
     if missing:
         raise MissingInputs(blobs=missing)
     return result
 
 
-def _open(value: Any, blob: Blob, missing: list[str]) -> Any:
+def _open_parts_noting_missing(value: Any, blob: Blob, missing: list[str]) -> Any:
     if isinstance(value, list):
-        return [_open(item, blob, missing) for item in value]
+        return [_open_parts_noting_missing(item, blob, missing) for item in value]
     if not isinstance(value, dict):
         return value
     match value.get(MARK):
         case None:
-            return {key: _open(item, blob, missing) for key, item in value.items()}
+            return {key: _open_parts_noting_missing(item, blob, missing) for key, item in value.items()}
         case "lit":
             return value["v"]
         case "has":
-            return _open(value["v"], blob, missing)
+            return _open_parts_noting_missing(value["v"], blob, missing)
         case "pairs":
-            return {key: _open(item, blob, missing) for key, item in value["v"]}
+            return {key: _open_parts_noting_missing(item, blob, missing) for key, item in value["v"]}
     digest = parse_ref(_encode(value)).digest
     content = blob(digest)
     if content is None:
@@ -119,7 +119,7 @@ def _open(value: Any, blob: Blob, missing: list[str]) -> Any:
 def part_at(value: Any, words: Sequence[str]) -> Any:
     """Return the part of a composed value at a path. References are not followed."""
     for word in words:
-        inner, own = _inside(value)
+        inner, own = _without_outer_mark(value)
         value = inner.get(word) if isinstance(inner, dict) else None
         if own:
             value = literal(value)
@@ -128,17 +128,17 @@ def part_at(value: Any, words: Sequence[str]) -> Any:
 
 def composite_fields(value: Any) -> dict[str, Any]:
     """Return the fields of a composed object, each a part. Empty if the value is not an object."""
-    inner, own = _inside(value)
+    inner, own = _without_outer_mark(value)
     if not isinstance(inner, dict):
         return {}
     return {key: literal(item) for key, item in inner.items()} if own else inner
 
 
-def _inside(value: Any) -> tuple[Any, bool]:
+def _without_outer_mark(value: Any) -> tuple[Any, bool]:
     """Return a composed value without its outer mark, and whether all of it is the user's own JSON."""
     mark = value.get(MARK) if isinstance(value, dict) else None
     if mark == "has":
-        return _inside(value["v"])
+        return _without_outer_mark(value["v"])
     if mark == "lit":
         return value["v"], True
     if mark == "pairs":

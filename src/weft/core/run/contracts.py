@@ -1,8 +1,8 @@
 """Effect contracts: what may happen to work that was, or may have been, performed before. Pure.
 
-``CONTRACTS`` is the table, one row per situation. ``judge`` reads it. Two pieces of work are *equal* if they have the
-same step and the same input, at the same place. Where places moved, they are equal if they are the same use, counted
-from the start, of that step with that input.
+``CONTRACTS`` is the table, one row per situation. ``judge_effect`` reads it. Two pieces of work are *equal* if they
+have the same step and the same input, at the same place. Where places moved, they are equal if they are the same use,
+counted from the start, of that step with that input.
 """
 
 from __future__ import annotations
@@ -85,35 +85,41 @@ class Contract(NamedTuple):
     """What happens to work with an undo, if that is not what its effect says."""
 
 
-def _always(act: Act) -> Clause:
+def _always_act(act: Act) -> Clause:
     return Clause(act, act, act)
 
 
-def _if_equal(act: Act, other: Act) -> Clause:
+def _act_if_equal(act: Act, other: Act) -> Clause:
     return Clause(act, other, other)
 
 
 CONTRACTS: dict[Situation, Contract] = {
-    "failed": Contract(_always("perform"), _always("perform"), _always("fail"), "as_effect"),
-    "lost": Contract(_always("perform"), _always("perform"), _always("unknown"), "if_unknown"),
+    "failed": Contract(_always_act("perform"), _always_act("perform"), _always_act("fail"), "as_effect"),
+    "lost": Contract(_always_act("perform"), _always_act("perform"), _always_act("unknown"), "if_unknown"),
     "recalled": Contract(
-        Clause("keep", "refuse", "keep"), _if_equal("keep", "refuse"), _always("refuse"), "never", with_undo="refuse"
+        Clause("keep", "refuse", "keep"),
+        _act_if_equal("keep", "refuse"),
+        _always_act("refuse"),
+        "never",
+        with_undo="refuse",
     ),
     "repeated": Contract(
-        _always("perform"),
+        _always_act("perform"),
         Clause("perform", "perform_new", "perform"),
         Clause("keep", "ask", "ask"),
         "earlier_too",
     ),
-    "copied": Contract(_always("keep"), _always("keep"), _always("keep"), "original"),
-    "forked": Contract(_if_equal("keep", "perform"), _always("perform"), _if_equal("keep", "ask"), "own"),
-    "reused": Contract(_if_equal("keep", "perform"), _if_equal("keep", "perform"), _if_equal("keep", "ask"), "own"),
-    "shadowed": Contract(_always("perform"), _if_equal("keep", "hold"), _if_equal("keep", "hold"), "never"),
-    "dropped": Contract(_always("stop"), _always("stop"), _always("drain"), "after", with_undo="drain"),
+    "copied": Contract(_always_act("keep"), _always_act("keep"), _always_act("keep"), "original"),
+    "forked": Contract(_act_if_equal("keep", "perform"), _always_act("perform"), _act_if_equal("keep", "ask"), "own"),
+    "reused": Contract(
+        _act_if_equal("keep", "perform"), _act_if_equal("keep", "perform"), _act_if_equal("keep", "ask"), "own"
+    ),
+    "shadowed": Contract(_always_act("perform"), _act_if_equal("keep", "hold"), _act_if_equal("keep", "hold"), "never"),
+    "dropped": Contract(_always_act("stop"), _always_act("stop"), _always_act("drain"), "after", with_undo="drain"),
 }
 
 
-def judge(
+def judge_effect(
     situation: Situation,
     effect: Effect,
     *,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from weft.core import events as e
-from weft.core.budgets import Amounts, Cover, largest, units_of
+from weft.core.budgets import Amounts, Cover, larger_amounts, units_of
 from weft.core.effects import AnyEffect, PerformTask
 from weft.core.ledger import BudgetWindow, HandOut, MarkWarned, Move, ReleaseCover, Reserve, SetLimits, Settle
 from weft.core.run.state import OpenTask, State
@@ -45,7 +45,7 @@ def note_spent(state: State, task: OpenTask, spent: Amounts) -> None:
     known = state.spends.get(task.step)
     if known is not None or not _limits_spending(task.cover):
         reported = Amounts(tokens=spent.tokens, money=spent.money, currency=spent.currency)
-        state.spends = {**state.spends, task.step: reported if known is None else largest(known, reported)}
+        state.spends = {**state.spends, task.step: reported if known is None else larger_amounts(known, reported)}
 
 
 def _limits_spending(cover: Cover | None) -> bool:
@@ -68,14 +68,14 @@ class OpenCovers:
         self, state: State, event: e.AnyEvent, effects: Sequence[AnyEffect], windows: FindWindows = no_windows
     ) -> list[Move]:
         """Return the moves of an event that was just applied, with its effects."""
-        moves = [*_limit_moves(state, event), *self._ended(state, event, windows)]
+        moves = [*_limit_moves(state, event), *self._settle_ended_calls(state, event, windows)]
         for effect in effects:
             if isinstance(effect, PerformTask) and effect.cover is not None:
                 moves.append(reserve(state, effect, windows(effect)))
                 self._open[effect.task] = (HandOut(effect.task, effect.attempt, effect.delivery), effect.due)
         return moves
 
-    def _ended(self, state: State, event: e.AnyEvent, windows: FindWindows) -> Iterable[Move]:
+    def _settle_ended_calls(self, state: State, event: e.AnyEvent, windows: FindWindows) -> Iterable[Move]:
         """Settle the calls that the event has ended."""
         reported = event if isinstance(event, e.TaskSucceeded | e.TaskFailed) else None
         spent = units_of(reported.spent) if reported is not None and reported.spent is not None else None

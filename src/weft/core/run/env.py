@@ -101,10 +101,11 @@ def keep_inline(raw: bytes) -> Raw:
     return Raw(values.seal(raw))
 
 
-class Env(msgspec.Struct, frozen=True):
+class Env(msgspec.Struct):
     """Information from outside the run that a decision may use."""
 
     now: int
+    """The only field that changes, from turn to turn."""
     check: SchemaCheck
     """Checks JSON against a JSON Schema. Returns the error, or None."""
     blob: Callable[[str], bytes | None] = no_blob

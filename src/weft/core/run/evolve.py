@@ -30,11 +30,11 @@ from weft.core.run.style import AnyRun, Ended, Evolve, EvolveRows
 # --- life --------------------------------------------------------------------------------------------------------
 
 
-def _started(run: AnyRun, event: e.RunStarted) -> None:
+def _evolve_started(run: AnyRun, event: e.RunStarted) -> None:
     lifecycle.evolve_started(run.state, event)
 
 
-def _cancel_requested(run: AnyRun, event: e.CancelRequested) -> None:
+def _evolve_cancel_requested(run: AnyRun, event: e.CancelRequested) -> None:
     state = run.state
     state.cancelled = event.reason
     state.cancelled_at = state.at
@@ -42,11 +42,11 @@ def _cancel_requested(run: AnyRun, event: e.CancelRequested) -> None:
     state.status = "cancelling"
 
 
-def _run_timed_out(run: AnyRun, event: e.RunTimedOut) -> None:
+def _evolve_run_timed_out(run: AnyRun, event: e.RunTimedOut) -> None:
     run.state.timed_out = True
 
 
-def _ending(run: AnyRun, event: e.RunEnding) -> None:
+def _evolve_ending(run: AnyRun, event: e.RunEnding) -> None:
     state = run.state
     if event.output:
         lifecycle.evolve_returned(state, event)
@@ -56,39 +56,39 @@ def _ending(run: AnyRun, event: e.RunEnding) -> None:
     run.style.join_undo(dropped)
 
 
-def _completed(run: AnyRun, event: e.RunCompleted) -> None:
+def _evolve_completed(run: AnyRun, event: e.RunCompleted) -> None:
     run.state.output = event.output
     run.state.status = "completed"
     lifecycle.evolve_over(run.state)
 
 
-def _failed(run: AnyRun, event: e.RunFailedEvent) -> None:
+def _evolve_failed(run: AnyRun, event: e.RunFailedEvent) -> None:
     run.state.failure = event.failure
     run.state.status = "failed"
     run.state.ended = True
     lifecycle.evolve_over(run.state)
 
 
-def _cancelled(run: AnyRun, event: e.RunCancelledEvent) -> None:
+def _evolve_cancelled(run: AnyRun, event: e.RunCancelledEvent) -> None:
     run.state.status = "cancelled"
     run.state.ended = True
     lifecycle.evolve_over(run.state)
 
 
-def _paused(run: AnyRun, event: e.RunPaused) -> None:
+def _evolve_paused(run: AnyRun, event: e.RunPaused) -> None:
     run.state.status = "paused"
 
 
-def _resumed(run: AnyRun, event: e.RunResumed) -> None:
+def _evolve_resumed(run: AnyRun, event: e.RunResumed) -> None:
     lifecycle.evolve_resumed(run.state)
 
 
-def _held(run: AnyRun, event: e.RunHeld) -> None:
+def _evolve_held(run: AnyRun, event: e.RunHeld) -> None:
     run.state.status = "held"
     run.state.held = Held(code=event.code, message=event.message, location=event.location, since=run.state.at)
 
 
-def _retried(run: AnyRun, event: e.RunRetried) -> None:
+def _evolve_retried(run: AnyRun, event: e.RunRetried) -> None:
     lifecycle.evolve_retried(run.state)
     run.state.earlier = {**run.state.earlier, **event.earlier}
     run.state.approvals = list(event.approved)
@@ -97,12 +97,12 @@ def _retried(run: AnyRun, event: e.RunRetried) -> None:
 # --- tasks -------------------------------------------------------------------------------------------------------
 
 
-def _task_scheduled(run: AnyRun, event: e.TaskScheduled) -> None:
+def _evolve_task_scheduled(run: AnyRun, event: e.TaskScheduled) -> None:
     tasks.evolve_scheduled(run.state, event, event.input)
     run.style.opened(event)
 
 
-def _task_succeeded(run: AnyRun, event: e.TaskSucceeded) -> None:
+def _evolve_task_succeeded(run: AnyRun, event: e.TaskSucceeded) -> None:
     state = run.state
     waited = event.task in state.parked and accepted_work.unpark(state, event.task)
     task = tasks.evolve_succeeded(run, event)
@@ -110,7 +110,7 @@ def _task_succeeded(run: AnyRun, event: e.TaskSucceeded) -> None:
         run.style.settled(Ended(event.task, "task", event.output, None, task, waited))
 
 
-def _task_failed(run: AnyRun, event: e.TaskFailed) -> None:
+def _evolve_task_failed(run: AnyRun, event: e.TaskFailed) -> None:
     state = run.state
     waited = event.task in state.parked and accepted_work.unpark(state, event.task)
     task = tasks.evolve_failed(run, event)
@@ -120,23 +120,23 @@ def _task_failed(run: AnyRun, event: e.TaskFailed) -> None:
         run.style.settled(Ended(event.task, "task", failure=event.failure, task=task, waited=waited))
 
 
-def _task_lost(run: AnyRun, event: e.TaskLost) -> None:
+def _evolve_task_lost(run: AnyRun, event: e.TaskLost) -> None:
     tasks.evolve_lost(run.state, event)
 
 
-def _work_accepted(run: AnyRun, event: e.WorkAccepted) -> None:
+def _evolve_work_accepted(run: AnyRun, event: e.WorkAccepted) -> None:
     accepted_work.evolve_accepted(run.state, event)
 
 
-def _result_set(run: AnyRun, event: e.ResultSet) -> None:
-    by_hand.evolve_set(run.state, event)
+def _evolve_result_set(run: AnyRun, event: e.ResultSet) -> None:
+    by_hand.evolve_result_set(run.state, event)
 
 
-def _undo_scheduled(run: AnyRun, event: e.UndoScheduled) -> None:
+def _evolve_undo_scheduled(run: AnyRun, event: e.UndoScheduled) -> None:
     tasks.evolve_undo(run.state, event)
 
 
-def _entry_cancelled(run: AnyRun, event: e.EntryCancelled) -> None:
+def _evolve_entry_cancelled(run: AnyRun, event: e.EntryCancelled) -> None:
     state = run.state
     task = state.tasks.get(event.entry) or state.parked.get(event.entry)
     if event.entry in state.parked:
@@ -149,21 +149,21 @@ def _entry_cancelled(run: AnyRun, event: e.EntryCancelled) -> None:
 # --- timers, messages, questions ---------------------------------------------------------------------------------
 
 
-def _timer_set(run: AnyRun, event: e.TimerSet) -> None:
+def _evolve_timer_set(run: AnyRun, event: e.TimerSet) -> None:
     run.state.timers[run.state.seq] = event.due
     run.style.opened(event)
 
 
-def _timer_fired(run: AnyRun, event: e.TimerFired) -> None:
+def _evolve_timer_fired(run: AnyRun, event: e.TimerFired) -> None:
     run.state.timers.pop(event.timer, None)
     run.style.settled(Ended(event.timer, "timer"))
 
 
-def _message_received(run: AnyRun, event: e.MessageReceived) -> None:
+def _evolve_message_received(run: AnyRun, event: e.MessageReceived) -> None:
     messages.evolve_message(run.state, event)
 
 
-def _message_awaited(run: AnyRun, event: e.MessageAwaited) -> None:
+def _evolve_message_awaited(run: AnyRun, event: e.MessageAwaited) -> None:
     state = run.state
     state.waits[state.seq] = Wait(
         names=event.names, since=state.at, most=event.most, due=event.due, answer=event.answer
@@ -171,17 +171,17 @@ def _message_awaited(run: AnyRun, event: e.MessageAwaited) -> None:
     run.style.opened(event)
 
 
-def _messages_taken(run: AnyRun, event: e.MessagesTaken) -> None:
+def _evolve_messages_taken(run: AnyRun, event: e.MessagesTaken) -> None:
     wait = run.state.waits.pop(event.wait)
     taken = messages.take_messages(run.state, event.ids, wait.names)
     run.style.settled(Ended(event.wait, "messages", messages=taken))
 
 
-def _message_answered(run: AnyRun, event: e.MessageAnswered) -> None:
+def _evolve_message_answered(run: AnyRun, event: e.MessageAnswered) -> None:
     run.state.requests.pop(event.message, None)
 
 
-def _wait_timed_out(run: AnyRun, event: e.WaitTimedOut) -> None:
+def _evolve_wait_timed_out(run: AnyRun, event: e.WaitTimedOut) -> None:
     state = run.state
     state.waits.pop(event.wait, None)
     state.asks.pop(event.wait, None)
@@ -191,12 +191,12 @@ def _wait_timed_out(run: AnyRun, event: e.WaitTimedOut) -> None:
     run.style.settled(Ended(event.wait, "late"))
 
 
-def _ask_opened(run: AnyRun, event: e.AskOpened) -> None:
+def _evolve_ask_opened(run: AnyRun, event: e.AskOpened) -> None:
     run.state.asks[run.state.seq] = questions.new_question(event, run.state.at)
     run.style.opened(event)
 
 
-def _ask_answered(run: AnyRun, event: e.AskAnswered) -> None:
+def _evolve_ask_answered(run: AnyRun, event: e.AskAnswered) -> None:
     if event.ask in run.state.reviews:
         asked_patches.evolve_answered(run.state, event)
         return
@@ -207,22 +207,22 @@ def _ask_answered(run: AnyRun, event: e.AskAnswered) -> None:
         run.style.settled(Ended(event.ask, "answer", answer))
 
 
-def _ask_escalated(run: AnyRun, event: e.AskEscalated) -> None:
+def _evolve_ask_escalated(run: AnyRun, event: e.AskEscalated) -> None:
     questions.evolve_escalated(run.state, event)
 
 
-def _ask_reminded(run: AnyRun, event: e.AskReminded) -> None:
+def _evolve_ask_reminded(run: AnyRun, event: e.AskReminded) -> None:
     questions.evolve_reminded(run.state, event)
 
 
-def _ask_told(run: AnyRun, event: e.AskTold) -> None:
+def _evolve_ask_told(run: AnyRun, event: e.AskTold) -> None:
     questions.evolve_notified(run.state, event)
 
 
 # --- children ----------------------------------------------------------------------------------------------------
 
 
-def _child_started(run: AnyRun, event: e.ChildStarted) -> None:
+def _evolve_child_started(run: AnyRun, event: e.ChildStarted) -> None:
     state = run.state
     if event.refused is None:
         state.children[state.seq] = Child(
@@ -236,7 +236,7 @@ def _child_started(run: AnyRun, event: e.ChildStarted) -> None:
     run.style.opened(event)
 
 
-def _child_ended(run: AnyRun, event: e.ChildEnded) -> None:
+def _evolve_child_ended(run: AnyRun, event: e.ChildEnded) -> None:
     child = run.state.children.pop(event.child)
     failure = None
     if event.status != "completed":
@@ -245,50 +245,50 @@ def _child_ended(run: AnyRun, event: e.ChildEnded) -> None:
 
 
 EVOLVE: dict[type, Callable[[AnyRun, Any], None]] = {
-    e.RunStarted: _started,
-    e.CancelRequested: _cancel_requested,
-    e.RunTimedOut: _run_timed_out,
-    e.RunEnding: _ending,
-    e.RunCompleted: _completed,
-    e.RunFailedEvent: _failed,
-    e.RunCancelledEvent: _cancelled,
-    e.RunPaused: _paused,
-    e.RunResumed: _resumed,
-    e.RunHeld: _held,
-    e.RunRetried: _retried,
-    e.BudgetSet: lambda run, event: budget.evolve_set(run.state, event),
+    e.RunStarted: _evolve_started,
+    e.CancelRequested: _evolve_cancel_requested,
+    e.RunTimedOut: _evolve_run_timed_out,
+    e.RunEnding: _evolve_ending,
+    e.RunCompleted: _evolve_completed,
+    e.RunFailedEvent: _evolve_failed,
+    e.RunCancelledEvent: _evolve_cancelled,
+    e.RunPaused: _evolve_paused,
+    e.RunResumed: _evolve_resumed,
+    e.RunHeld: _evolve_held,
+    e.RunRetried: _evolve_retried,
+    e.BudgetSet: lambda run, event: budget.evolve_budget_set(run.state, event),
     e.BudgetRaised: lambda run, event: budget.evolve_raised(run.state, event),
     e.BudgetWarned: lambda run, event: budget.evolve_warned(run.state, event),
     e.RunMoved: lambda run, event: moves.evolve_moved(run.state, event),
     e.RunAdopted: lambda run, _: moves.evolve_adopted(run.state),
-    e.TaskScheduled: _task_scheduled,
-    e.TaskSucceeded: _task_succeeded,
-    e.TaskFailed: _task_failed,
-    e.TaskLost: _task_lost,
-    e.WorkAccepted: _work_accepted,
-    e.ResultSet: _result_set,
-    e.UndoScheduled: _undo_scheduled,
-    e.EntryCancelled: _entry_cancelled,
-    e.TimerSet: _timer_set,
-    e.TimerFired: _timer_fired,
-    e.MessageReceived: _message_received,
-    e.MessageAwaited: _message_awaited,
-    e.MessagesTaken: _messages_taken,
-    e.MessageAnswered: _message_answered,
-    e.WaitTimedOut: _wait_timed_out,
-    e.AskOpened: _ask_opened,
-    e.AskAnswered: _ask_answered,
-    e.AskEscalated: _ask_escalated,
-    e.AskReminded: _ask_reminded,
-    e.AskTold: _ask_told,
-    e.ChildStarted: _child_started,
-    e.ChildEnded: _child_ended,
+    e.TaskScheduled: _evolve_task_scheduled,
+    e.TaskSucceeded: _evolve_task_succeeded,
+    e.TaskFailed: _evolve_task_failed,
+    e.TaskLost: _evolve_task_lost,
+    e.WorkAccepted: _evolve_work_accepted,
+    e.ResultSet: _evolve_result_set,
+    e.UndoScheduled: _evolve_undo_scheduled,
+    e.EntryCancelled: _evolve_entry_cancelled,
+    e.TimerSet: _evolve_timer_set,
+    e.TimerFired: _evolve_timer_fired,
+    e.MessageReceived: _evolve_message_received,
+    e.MessageAwaited: _evolve_message_awaited,
+    e.MessagesTaken: _evolve_messages_taken,
+    e.MessageAnswered: _evolve_message_answered,
+    e.WaitTimedOut: _evolve_wait_timed_out,
+    e.AskOpened: _evolve_ask_opened,
+    e.AskAnswered: _evolve_ask_answered,
+    e.AskEscalated: _evolve_ask_escalated,
+    e.AskReminded: _evolve_ask_reminded,
+    e.AskTold: _evolve_ask_told,
+    e.ChildStarted: _evolve_child_started,
+    e.ChildEnded: _evolve_child_ended,
     e.RunForked: fork.evolve_forked,
     e.ResultsKnown: fork.evolve_known,
     e.RunEdited: fork.evolve_edited,
     e.TaskReleased: lambda run, event: withheld.evolve_released(run.state, event),
-    e.PerformAsked: lambda run, event: withheld.evolve_asked(run.state, event),
-    e.PatchAsked: lambda run, event: asked_patches.evolve_asked(run.state, event),
+    e.PerformAsked: lambda run, event: withheld.evolve_perform_asked(run.state, event),
+    e.PatchAsked: lambda run, event: asked_patches.evolve_patch_asked(run.state, event),
     e.PatchReviewAsked: lambda run, event: asked_patches.evolve_review_asked(run.state, event),
     e.PatchDropped: lambda run, event: asked_patches.evolve_dropped(run.state, event),
 }

@@ -14,6 +14,7 @@ from itertools import islice
 
 from weft.core import events as e
 from weft.core.commands import EditRun
+from weft.core.findings import Finding
 from weft.core.ids import EntryId
 from weft.core.run import lifecycle, messages, withheld
 from weft.core.run.env import Env
@@ -22,6 +23,8 @@ from weft.core.run.state import Fork, OpenTask, State
 from weft.core.run.style import AnyRun
 from weft.errors import Refused
 
+BAD_EDIT = "fork.bad_edit"
+
 _SETTABLE_SHOWN = 20
 """How many places an error names."""
 
@@ -29,7 +32,7 @@ _SETTABLE_SHOWN = 20
 def evolve_forked(run: AnyRun, event: e.RunForked) -> None:
     """End the common past. A run that is over stays over; one that was paused or held goes on."""
     state = run.state
-    fork = state.fork = _merge(state, event)
+    fork = state.fork = _merge_fork(state, event)
     if state.over:
         return
     if state.status in ("paused", "held"):
@@ -42,13 +45,13 @@ def evolve_forked(run: AnyRun, event: e.RunForked) -> None:
     for child in event.children:
         restarted = state.children[child.entry]
         restarted.uid, restarted.run_id = child.uid, child.run_id
-        restarted.due = _later(state, restarted.due, restarted.since)
+        restarted.due = _shift_due(state, restarted.due, restarted.since)
         restarted.since = state.at
     for number, task in state.tasks.items():
-        withheld.withhold(state, fork, number, task)
+        withheld.hold_back_in_fork(state, fork, number, task)
 
 
-def _merge(state: State, event: e.RunForked) -> Fork:
+def _merge_fork(state: State, event: e.RunForked) -> Fork:
     """Return what the fork knows. A fork of a fork also knows what that one does."""
     before = state.fork or Fork(point=0)
     return Fork(
@@ -71,15 +74,15 @@ def _reset_tasks(state: State) -> None:
         if task.undo_of or task.draining:
             del state.tasks[number]
         else:
-            _reset(task, state.at)
+            _reset_task(task, state.at)
     for number in [number for number, task in state.parked.items() if task.draining]:
         del state.parked[number]
         state.timers.pop(number, None)
     for task in state.parked.values():
-        _reset(task, state.at)
+        _reset_task(task, state.at)
 
 
-def _reset(task: OpenTask, at: int) -> None:
+def _reset_task(task: OpenTask, at: int) -> None:
     task.attempt = task.delivery = 1
     task.lost = task.due = 0
     task.last = None
@@ -91,13 +94,13 @@ def _reset_questions(state: State) -> None:
     """Ask open questions anew."""
     for question in state.asks.values():
         question.approvals, question.stands, question.told = [], {}, ""
-        question.due = _later(state, question.due, question.since)
+        question.due = _shift_due(state, question.due, question.since)
         question.since = state.at
         question.reminded = 0
         question.remind_at = state.at + question.remind_ms if question.remind_ms else 0
 
 
-def _later(state: State, due: int, since: int) -> int:
+def _shift_due(state: State, due: int, since: int) -> int:
     return state.at + due - since if due else 0
 
 
@@ -140,7 +143,9 @@ def children_that_ended(state: State) -> Sequence[e.AnyEvent]:
 
 def bad_edit(wrong: Sequence[str], *, hint: str = "") -> Refused:
     """Make the error for edits that a fork cannot have, with all that is wrong."""
-    return Refused(f"The fork cannot be edited like this: {'; '.join(wrong)}.", hint=hint, code="fork.bad_edit")
+    findings = [Finding(BAD_EDIT, f"{one}.") for one in wrong]
+    message = f"The fork cannot be edited like this: {'; '.join(wrong)}."
+    return Refused(message, hint=hint, code=BAD_EDIT, findings=findings)
 
 
 def never_reached(place: str, command: EditRun) -> str:
@@ -151,9 +156,9 @@ def never_reached(place: str, command: EditRun) -> str:
     return "" if is_known else f"the run never came to a step {place[:60]}"
 
 
-def settable_hint(command: EditRun) -> str:
-    """Return the hint that names the places whose results can be set: those at which the original came to a step."""
-    places = list(dict.fromkeys(command.steps))
+def places_hint(steps: Iterable[str]) -> str:
+    """Return the hint that names the places that can be meant: those at which the original came to a step."""
+    places = list(dict.fromkeys(steps))
     more = f" and {len(places) - _SETTABLE_SHOWN} more" if len(places) > _SETTABLE_SHOWN else ""
     return f"It came to these steps: {', '.join(places[:_SETTABLE_SHOWN]) or 'none'}{more}."
 

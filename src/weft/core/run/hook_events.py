@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal, get_args
 
 import msgspec
 
 from weft.core import events as e
+from weft.core.durations import time_of
 from weft.core.ids import tenant_prefix
 from weft.core.run.state import State
 from weft.core.run.style import AnyRun
@@ -87,9 +88,9 @@ class HookEvent(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def summary(self) -> str:
         """The event in one line, for the subject of a mail or for a chat."""
-        return f"{self.run_id} {_SUMMARIES[self.kind]}{self._what()}"
+        return f"{self.run_id} {_SUMMARIES[self.kind]}{self._what_happened()}"
 
-    def _what(self) -> str:
+    def _what_happened(self) -> str:
         if self.question is not None:
             return f" {', '.join(self.question.of) or 'anybody'}: {first_line(self.question.title)}"
         where = f" at {self.place}" if self.place and self.kind in ("step_retried", "dead_letter") else ""
@@ -123,15 +124,15 @@ def hook_event(run: AnyRun, event: e.AnyEvent) -> HookEvent | None:
     kind = _KINDS.get(type(event))
     if kind is None or (isinstance(event, e.TaskFailed) and not event.retry_at):
         return None
-    return _event(run.state, kind, run.state.seq, _details(run, event))
+    return _hook_event(run.state, kind, run.state.seq, _event_details(run, event))
 
 
 def opened_question(state: State, number: int, place: str) -> HookEvent:
     """Return what hooks would have been told of an open question when it was asked."""
-    return _event(state, "question_opened", number, _asked(state, number, place))
+    return _hook_event(state, "question_opened", number, _question_details(state, number, place))
 
 
-def _event(state: State, kind: HookKind, number: int, details: dict[str, Any]) -> HookEvent:
+def _hook_event(state: State, kind: HookKind, number: int, details: dict[str, Any]) -> HookEvent:
     tenant = tenant_prefix(state.run_id)
     return HookEvent(
         kind=kind,
@@ -142,14 +143,14 @@ def _event(state: State, kind: HookKind, number: int, details: dict[str, Any]) -
         tenant=tenant[1:-1],
         status=state.status,
         number=number,
-        at=_event_time(state.at),
+        at=time_of(state.at),
         attributes=state.attributes,
         parent=state.parent.run_id if state.parent is not None else "",
         **details,
     )
 
 
-def _details(run: AnyRun, event: e.AnyEvent) -> dict[str, Any]:
+def _event_details(run: AnyRun, event: e.AnyEvent) -> dict[str, Any]:
     """Return the fields that only some kinds have."""
     state = run.state
     match event:
@@ -160,23 +161,23 @@ def _details(run: AnyRun, event: e.AnyEvent) -> dict[str, Any]:
         case e.TaskFailed(task=number, failure=failure, attempt=attempt, retry_at=retry_at):
             task = state.tasks.get(number) or state.parked.get(number)
             step = task.step if task is not None else failure.step
-            at = {"place": run.location(number), "step": step, "attempt": attempt, "retry_at": _event_time(retry_at)}
+            at = {"place": run.location(number), "step": step, "attempt": attempt, "retry_at": time_of(retry_at)}
             return {"error": failure, **at}
         case e.FailureRaised(node=node, failure=failure):
             return {"error": failure, "place": failure.location or node, "step": failure.step}
         case e.AskOpened():
-            return _asked(state, state.seq, run.location(state.seq))
+            return _question_details(state, state.seq, run.location(state.seq))
         case e.PatchReviewAsked(asked=number) | e.PerformAsked(task=number):
-            return _asked(state, number, run.location(number))
+            return _question_details(state, number, run.location(number))
         case e.AskEscalated(ask=number) | e.AskReminded(ask=number):
-            return _asked(state, number, run.location(number))
+            return _question_details(state, number, run.location(number))
     return {}
 
 
-def _asked(state: State, number: int, place: str) -> dict[str, Any]:
+def _question_details(state: State, number: int, place: str) -> dict[str, Any]:
     question = state.questions[number]
     of = [*question.of, *(question.escalate if question.escalated else ())]
-    due_at = _event_time(question.due) if question.due else None
+    due_at = time_of(question.due) if question.due else None
     title = question.title[:TEXT_MAX]
     asked = HookQuestion(id=f"{state.run_id}:{place}", number=number, title=title, of=of, due_at=due_at)
     return {"place": place, "question": asked}
@@ -205,7 +206,3 @@ def fit_event(event: HookEvent) -> bytes:
         question = msgspec.structs.replace(question, of=question.of[:20])
     short = msgspec.structs.replace(event, attributes={}, error=error, question=question, shortened=True)
     return encode_hook_event(short)
-
-
-def _event_time(ms: int) -> datetime:
-    return datetime.fromtimestamp(ms / 1000, UTC)

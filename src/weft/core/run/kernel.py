@@ -62,17 +62,17 @@ class Kernel:
         """Return the events that must happen next without a command. Raises MissingInputs."""
         if not self.state.asked:
             return self._follow_run(env)
-        tried = asked_patches.follow(self, env) if self.tries() else ()
+        tried = asked_patches.follow_patches(self, env) if self.tries() else ()
         return tried or asked_patches.drop_before_end(self.state, self._follow_run(env))
 
     def _follow_run(self, env: Env) -> Sequence[AnyEvent]:
         state = self.state
         if state.status in RESTING or not state.started:
             return ()
-        if state.withheld and (decided := withheld.follow(self, env)):
+        if state.withheld and (decided := withheld.follow_withheld(self, env)):
             return decided
         if state.ended:
-            return () if state.parked else lifecycle.follow(self, env)
+            return () if state.parked else lifecycle.follow_end(self, env)
         if self._follow is not None:
             events = self._follow(env)
             return events if state.fork is None else withheld.without_children(self, events)
@@ -117,11 +117,11 @@ class Kernel:
 
     def perform(self, number: int) -> PerformTask:
         """Return the effect that dispatches an open task."""
-        return effects.perform(self, number)
+        return effects.perform_open_task(self, number)
 
     def due_of(self, number: int) -> int:
         """Return when an open entry is due (0: never). Entry 0 is the run's own deadline."""
-        return timers.due_of(self.state, number)
+        return timers.entry_due(self.state, number)
 
     def location(self, number: int) -> str:
         """Return the readable location of an open entry. An undo has the location of its task, with ``!undo``."""

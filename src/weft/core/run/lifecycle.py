@@ -29,6 +29,7 @@ from weft.core.run.statuses import ALLOWED, StatusRule, not_possible
 from weft.core.run.style import AnyRun
 from weft.core.run.tasks import must_end, remember_undo
 from weft.core.run.undo import follow_dropped, has_dropped
+from weft.core.run_rules import RunRules
 from weft.errors import Failure, Refused
 
 UNDONE = "undone"
@@ -49,7 +50,7 @@ def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent
         version=command.version,
         style=command.style or "code",
         parent=command.parent,
-        due=_due(command, now),
+        due=_run_deadline(command, now) if command.timeout_ms or command.rules is not None else 0,
         attributes=command.attributes,
         scheduled_at=command.scheduled_at,
         defaults=command.defaults,
@@ -64,7 +65,8 @@ def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent
         currency=command.currency,
         rules=command.rules,
     )
-    command = _without_graph(command)
+    if command.rules is not None:
+        command = _check_rules(command, command.rules)
     if not command.refused:
         return (started,)
     kind = "IdTaken" if command.refused_as == "run.id_taken" else command.refused_as
@@ -72,16 +74,16 @@ def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent
     return (started, RunFailedEvent(failure=mark_never_began(failure, command.run_id), never_begun=True))
 
 
-def _due(command: StartRun, now: int) -> int:
+def _run_deadline(command: StartRun, now: int) -> int:
     """Return when a run is over at the latest; 0 for no such time."""
     deadline = command.rules.deadline if command.rules is not None else 0
     by_timeout = now + command.timeout_ms if command.timeout_ms else 0
     return min(deadline, by_timeout) if deadline and by_timeout else deadline or by_timeout
 
 
-def _without_graph(command: StartRun) -> StartRun:
+def _check_rules(command: StartRun, rules: RunRules) -> StartRun:
     """Refuse a start whose rules only a graph can obey, if it starts something else."""
-    if command.refused or command.style == "graph" or command.rules is None or not command.rules.is_for_graphs:
+    if command.refused or command.style == "graph" or not rules.is_for_graphs:
         return command
     refused = f"{command.workflow} is no graph, so that it has neither transitions nor hops to limit"
     return msgspec.structs.replace(command, refused=refused, refused_as="value.bad_policy")
@@ -112,11 +114,11 @@ def deadline_failure(state: State) -> Failure:
     return Failure(type="deadline", message=f"{state.run_id} did not end before its deadline", code="deadline")
 
 
-def follow(run: AnyRun, env: Env) -> Sequence[AnyEvent]:
+def follow_end(run: AnyRun, env: Env) -> Sequence[AnyEvent]:
     """Return the next events after the code or the last token ended: one undo at a time, then the end of the run."""
     state = run.state
     if state.returned:
-        return follow_dropped(run, env) or _completed(state)
+        return follow_dropped(run, env) or _complete_unless_undoing(state)
     if state.over or state.tasks or any(child.cancelled for child in state.children.values()):
         return ()  # open work may still change what must be undone
     if state.undo:
@@ -131,7 +133,7 @@ def follow(run: AnyRun, env: Env) -> Sequence[AnyEvent]:
     return (RunFailedEvent(failure=failure, not_undone=list(state.not_undone)),)
 
 
-def _completed(state: State) -> Sequence[AnyEvent]:
+def _complete_unless_undoing(state: State) -> Sequence[AnyEvent]:
     if state.over or has_dropped(state):
         return ()
     return (RunCompleted(output=state.output, not_undone=list(state.not_undone)),)
@@ -180,28 +182,39 @@ def _retry_from_hint(state: State, place: str, statuses: frozenset[Status]) -> s
 
 
 def evolve_started(state: State, event: RunStarted) -> None:
-    """Copy the start request into the state."""
+    """Copy the start request into the new state. What most starts do not have is only copied if there is any."""
     state.started = True
-    state.priority = event.priority
     state.run_id = event.run_id
     state.line = event.line
-    state.root = event.root
-    state.trace = event.trace
-    state.schedule = event.schedule
-    state.forked_from = event.forked_from
     state.workflow = event.workflow
     state.version = event.version
     state.input = event.input
     state.defaults = event.defaults
-    state.parent = event.parent
     state.started_at = state.at
-    state.due = event.due
-    state.scheduled_at = event.scheduled_at
-    state.queue = event.queue
-    state.review = event.review
+    if event.priority:
+        state.priority = event.priority
+    if event.root:
+        state.root = event.root
+    if event.trace:
+        state.trace = event.trace
+    if event.schedule:
+        state.schedule = event.schedule
+    if event.forked_from is not None:
+        state.forked_from = event.forked_from
+    if event.parent is not None:
+        state.parent = event.parent
+    if event.due:
+        state.due = event.due
+    if event.scheduled_at:
+        state.scheduled_at = event.scheduled_at
+    if event.queue:
+        state.queue = event.queue
+    if event.review:
+        state.review = event.review
     if event.budgets:
         state.budgets, state.currency, state.accounted = list(event.budgets), event.currency, True
-    state.rules = event.rules
+    if event.rules is not None:
+        state.rules = event.rules
     if event.attributes:
         state.attributes = dict(event.attributes)
 
@@ -245,20 +258,16 @@ def evolve_retried(state: State) -> None:
 
 def evolve_over(state: State) -> None:
     """Remove everything open from the state of a run that is over."""
-    state.tasks = {}
-    state.parked = {}
-    state.accepted = {}
-    state.timers = {}
-    state.waits = {}
-    state.asks = {}
-    state.children = {}
-    state.messages = {}
-    state.undo = []
-    state.reversals = []
-    state.undoing = 0
-    state.held = None
-    state.withheld = []
-    state.asked, state.reviews = {}, {}
+    if state.tasks or state.parked or state.accepted:
+        state.tasks, state.parked, state.accepted = {}, {}, {}
+    if state.timers or state.waits or state.asks or state.children or state.messages:
+        state.timers, state.waits, state.asks, state.children, state.messages = {}, {}, {}, {}, {}
+    if state.undo or state.reversals or state.undoing or state.withheld:
+        state.undo, state.reversals, state.undoing, state.withheld = [], [], 0, []
+    if state.held is not None:
+        state.held = None
+    if state.asked or state.reviews:
+        state.asked, state.reviews = {}, {}
 
 
 def evolve_cancelled_entry(state: State, event: EntryCancelled, place: str) -> bool:

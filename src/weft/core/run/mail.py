@@ -19,7 +19,7 @@ def stop_child(run: AnyRun, uid: str) -> OutgoingMail:
 def _start_child(run: AnyRun, event: e.ChildStarted) -> Sequence[OutgoingMail]:
     if event.refused is not None:
         return ()
-    return (OutgoingMail(to=event.uid, command=run.style.child_start(event), create=True),)
+    return (OutgoingMail(to=event.uid, command=run.style.start_for_child(event), create=True),)
 
 
 def _stop_child(run: AnyRun, event: e.EntryCancelled | e.WaitTimedOut | e.ResultSet) -> Sequence[OutgoingMail]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -14,8 +14,9 @@ Verdict = Literal["", "sound", "unsound", "unknown"]
 class PlanEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """One consequence of a patch.
 
-    ``what`` is a word such as fires, skips, unskips, reroutes, moves, drops, starts or restarts. ``place`` says where
-    in the run, and ``to`` where it leads, if it leads somewhere.
+    ``what`` is a word such as fires, skips, unskips, reroutes, moves, drops, starts or restarts; ``begins`` is for a
+    branch that has waited for room, ``cancels`` for one that is no longer needed. ``place`` says where in the run, and
+    ``to`` where it leads, if it leads somewhere.
     """
 
     what: str
@@ -58,6 +59,8 @@ class PatchPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The result of the check from the present position of the run, for styles that have one."""
     refusals: list[PatchRefusal] = []
     digest: str = ""
+    unchanged: bool = False
+    """Whether the run is already as the patch would leave it. Then nothing is written."""
     applied: bool = False
     accepted: bool = False
     """Whether the run has got the patch and had not applied it when this was returned."""
@@ -73,8 +76,10 @@ class PatchPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def signed(self) -> PatchPlan:
         """Return the plan with its digest."""
-        bare = msgspec.structs.replace(self, digest="", changes=[], applied=False, accepted=False, review=[], asked=0)
+        bare = msgspec.structs.replace(self, digest="", changes=[], **_LATER)
         return msgspec.structs.replace(self, digest=values.digest(_encode(bare)))
 
 
+_LATER: dict[str, Any] = {"unchanged": False, "applied": False, "accepted": False, "review": [], "asked": 0}
+"""What does not belong to the digest of a plan: it says what becomes of the patch."""
 _encode = msgspec.json.Encoder(order="sorted").encode

@@ -19,7 +19,7 @@ from weft.errors import LimitExceeded, PatchRefused, Refused, StaleBase
 
 def judged_event(state: State, command: PatchRun, judged: JudgedPatch) -> RunPatched:
     """Return the event of a patch that a style has worked out for another command. Raises PatchRefused."""
-    found = _completed(judged, state, command, [])
+    found = _complete_judgement(judged, state, command, [])
     if found.event is None or found.plan.refusals:
         raise patch_refused(found.plan)
     return found.event
@@ -35,7 +35,7 @@ def judge_patch(run: AnyRun, command: PatchRun, env: Env) -> JudgedPatch:
     if command.base and command.base != state.version:
         raise stale_base(state, command.base)
     check_open(run, env)
-    return _completed(run.style.judge_patch(command, env), state, command, review_of(run, command))
+    return _complete_judgement(run.style.judge_patch(command, env), state, command, review_of(run, command))
 
 
 def check_open(run: AnyRun, env: Env) -> None:
@@ -70,17 +70,19 @@ def review_of(run: AnyRun, command: PatchRun) -> list[str]:
     return required or command.review
 
 
-def _completed(judged: JudgedPatch, state: State, command: PatchRun, review: list[str]) -> JudgedPatch:
+def _complete_judgement(judged: JudgedPatch, state: State, command: PatchRun, review: list[str]) -> JudgedPatch:
     """Fill in what every plan and every event has."""
+    version = command.version or state.version
     plan = msgspec.structs.replace(
         judged.plan,
         run=state.run_id,
         base=state.version,
-        version=command.version or state.version,
+        version=version,
         rev=len(state.revisions) + 1,
         undoes=command.undoes,
-        patch=_digest(command),
+        patch=_patch_digest(command),
         review=review,
+        unchanged=judged.plan.unchanged and version == state.version and not command.undoes,
     ).signed()
     if judged.event is None or plan.refusals:
         return JudgedPatch(plan, is_outdated=judged.is_outdated)
@@ -99,7 +101,7 @@ def _completed(judged: JudgedPatch, state: State, command: PatchRun, review: lis
     return JudgedPatch(plan, event, judged.is_outdated)
 
 
-def _digest(command: PatchRun) -> str:
+def _patch_digest(command: PatchRun) -> str:
     """Return the digest of a patch. The reason is left out: it changes nothing."""
     fields = msgspec.json.decode(command.patch)
     return values.digest(msgspec.json.encode({name: fields[name] for name in fields if name != "reason"}))

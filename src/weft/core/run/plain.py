@@ -6,7 +6,7 @@ the other by the tables. If a case is not the common one, the fast path changes 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from weft.core.commands import ReportTaskSucceeded
 from weft.core.effects import PerformTask
@@ -14,7 +14,7 @@ from weft.core.events import AnyEvent
 from weft.core.run.state import OpenTask, State
 
 
-class Continuation(NamedTuple):
+class Continuation(msgspec.Struct, eq=False):
     """The events that were recorded on the fast path, and their effects."""
 
     events: list[AnyEvent]

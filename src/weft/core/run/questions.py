@@ -65,7 +65,7 @@ def is_group(who: str) -> bool:
     return who.startswith(GROUPS)
 
 
-def digest_of(question: Question) -> str:
+def question_digest(question: Question) -> str:
     """Return a digest of the title, subject and form of a question."""
     content = _canonical([question.title, Raw(bytes(question.about)), question.form])
     return hashlib.sha256(content).hexdigest()[:32]
@@ -81,7 +81,7 @@ def allowed_people(question: Question) -> list[str]:
 # --- time --------------------------------------------------------------------------------------------------------
 
 
-def due_of(question: Question) -> int:
+def question_due(question: Question) -> int:
     """Return when the next reminder or the timeout of a question is due (0: never)."""
     times = [time for time in (question.due, question.remind_at) if time]
     return min(times, default=0)
@@ -89,7 +89,7 @@ def due_of(question: Question) -> int:
 
 def arm_question(number: int, question: Question) -> Sequence[AnyEffect]:
     """Arm the timer of an open question, if it has one."""
-    due = due_of(question)
+    due = question_due(question)
     return (ArmTimer(EntryId(number), due, mailed=True),) if due else ()
 
 
@@ -108,13 +108,13 @@ def rearm_question(state: State, event: AskAnswered | AskEscalated | AskReminded
 def decide_due(number: EntryId, question: Question, now: int) -> Sequence[AnyEvent]:
     """Decide a timer of a question: its timeout, or a reminder."""
     if question.due and now >= question.due:
-        return (_timed_out(number, question),)
+        return (_question_timed_out(number, question),)
     if question.remind_at and now >= question.remind_at:
         return (AskReminded(ask=number),)
     return ()
 
 
-def _timed_out(number: EntryId, question: Question) -> AnyEvent:
+def _question_timed_out(number: EntryId, question: Question) -> AnyEvent:
     if question.on_timeout == "fail":
         return WaitTimedOut(wait=number)
     if question.on_timeout == "escalate":
@@ -141,7 +141,7 @@ def evolve_reminded(state: State, event: AskReminded) -> None:
 # --- notifications -----------------------------------------------------------------------------------------------
 
 
-def notice(question: Question) -> str:
+def notice_kind(question: Question) -> str:
     """Return the kind of notification that people should get: new_question, escalated or reminded."""
     if question.reminded:
         return f"reminded.{question.reminded}"
@@ -174,13 +174,13 @@ def decide_ask(state: State, command: DecideAsk, number: int | None, env: Env) -
     """
     question = _open_question(state, command, number)
     assert number is not None
-    if command.digest and command.digest != digest_of(question):
+    if command.digest and command.digest != question_digest(question):
         raise NotAllowed(
             f"The question {command.ask!r} of {state.run_id} has changed since it was shown; nothing was decided.",
             hint="Look at the question again: weft inbox.",
             code="ask.other_subject",
         )
-    answers_for = check_person(state, question, command)
+    answers_for = check_answerer(state, question, command)
     if command.approved and question.form is not None:
         error = env.check(question.form, unseal(bytes(command.form)))
         if error is not None:
@@ -240,7 +240,7 @@ def _open_question(state: State, command: DecideAsk, number: int | None) -> Ques
     raise already_decided(state, str(command.ask))
 
 
-def check_person(state: State, question: Question, command: DecideAsk) -> list[str]:
+def check_answerer(state: State, question: Question, command: DecideAsk) -> list[str]:
     """Return the people and groups of the question that this person answers for. Raises NotAllowed, AlreadyDecided."""
     found = _answers_for(state, question, command)
     if command.by and command.by in question.approvals:
@@ -300,10 +300,10 @@ def _is_settled(question: Question, by: str, answers_for: Sequence[str]) -> bool
     if question.quorum != "all":
         return len(question.approvals) + 1 >= _approvals_needed(question)
     approvals = {name: question.stands.get(name, [name]) for name in question.approvals}
-    return _are_all_covered(question.of, {**approvals, by: list(answers_for)})
+    return _has_approval_of_each(question.of, {**approvals, by: list(answers_for)})
 
 
-def _are_all_covered(entries: Sequence[str], people: dict[str, list[str]]) -> bool:
+def _has_approval_of_each(entries: Sequence[str], people: dict[str, list[str]]) -> bool:
     """Return whether every name and group in a question is covered by a different person."""
     taken: dict[str, str] = {}
 

@@ -16,7 +16,7 @@ from msgspec import Raw
 
 from weft.core.events import AnyEvent, Earlier, Repetition, TaskFailed, TaskScheduled, TaskSucceeded
 from weft.core.ids import EntryId
-from weft.core.run.contracts import Act, judge
+from weft.core.run.contracts import Act, judge_effect
 from weft.core.run.state import OpenTask, State
 from weft.errors import Failure, Refused
 
@@ -32,7 +32,7 @@ def repeat_work(
     state: State, earlier: Earlier, place: str, event: TaskScheduled, digest: str = ""
 ) -> Sequence[AnyEvent]:
     """Return the events that schedule a task again. If the earlier result is kept, the task succeeds with it."""
-    if _judge(earlier, event, digest) != "keep":
+    if _judge_repetition(earlier, event, digest) != "keep":
         return (repeat_task(state, earlier, place, event, digest),)
     kept = msgspec.structs.replace(event, again=Repetition(earlier.place, earlier.n, kept=True), undo=None)
     return (kept, TaskSucceeded(task=EntryId(state.seq + 1), output=earlier.output))
@@ -51,10 +51,12 @@ def repeat_task(state: State, earlier: Earlier, place: str, event: TaskScheduled
     equal = _is_equal(earlier, digest)
     used = state.renewed.get(earlier.place, 0)
     n = earlier.n if equal else max(earlier.n, used) + 1
-    if _judge(earlier, event, digest) != "ask":
+    if _judge_repetition(earlier, event, digest) != "ask":
         is_usual = place == earlier.place and n == used
         return event if is_usual else msgspec.structs.replace(event, again=Repetition(earlier.place, n))
-    return msgspec.structs.replace(event, again=Repetition(earlier.place, n, confirm=_why(event.step, equal=equal)))
+    return msgspec.structs.replace(
+        event, again=Repetition(earlier.place, n, confirm=_why_not_repeated(event.step, equal=equal))
+    )
 
 
 def find_equal(dropped: Sequence[Earlier], step: str, digest: str) -> Earlier | None:
@@ -81,12 +83,12 @@ def _is_equal(earlier: Earlier, digest: str) -> bool:
     return not earlier.digest or earlier.digest == digest
 
 
-def _judge(earlier: Earlier, event: TaskScheduled, digest: str) -> Act:
+def _judge_repetition(earlier: Earlier, event: TaskScheduled, digest: str) -> Act:
     recorded = bool(bytes(earlier.output))
-    return judge("repeated", event.policy.effect, equal=_is_equal(earlier, digest), recorded=recorded)
+    return judge_effect("repeated", event.policy.effect, equal=_is_equal(earlier, digest), recorded=recorded)
 
 
-def _why(step: str, *, equal: bool) -> str:
+def _why_not_repeated(step: str, *, equal: bool) -> str:
     before = "it may have been performed before" if equal else "it was dispatched before with another input"
     return f"{step} must not be performed twice, and {before}."
 
@@ -96,6 +98,20 @@ def outcome_unknown(number: EntryId, task: OpenTask) -> TaskFailed:
     message = f"{task.step} was given up while it was in flight, and the step must not be performed twice"
     failure = Failure(type="OutcomeUnknown", message=message, code=UNKNOWN, step=task.step, attempts=task.attempt)
     return TaskFailed(task=number, failure=failure, attempt=task.attempt)
+
+
+def is_in_doubt(failure: Failure | None) -> bool:
+    """Return whether an irreversible step may have been performed although its result is not known."""
+    return failure is not None and (failure.in_doubt or failure.code == UNKNOWN)
+
+
+def child_in_doubt(state: State, places: Sequence[str], advice: str = "") -> Refused:
+    """Make the error for repeating child runs that failed with a step that must not be performed twice."""
+    return Refused(
+        f"{', '.join(dict.fromkeys(places))} of {state.run_id} failed, and a step in it that must not be performed "
+        "twice may have been performed.",
+        hint=f"Find out whether it was. {advice}To perform it again: weft retry {state.run_id} --approve {places[0]}",
+    )
 
 
 def irreversible_in_flight(state: State, numbers: Sequence[int]) -> Refused:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from weft.core.events import RunPatched, RunStarted
-from weft.core.run.env import PastEvent
+from weft.core.events import AnyEvent, RunPatched, RunStarted
 from weft.core.run.state import Revision, State
 from weft.errors import Refused
 
@@ -16,38 +15,35 @@ def version_at(state: State, seq: int) -> str:
     return state.version if later is None else later.base
 
 
-def versions_in(past: Iterable[PastEvent]) -> list[str]:
-    """Return the versions that a log names, in the order in which the run followed them."""
-    found: dict[str, None] = {}
-    for one in past:
-        if isinstance(one.event, RunStarted | RunPatched) and one.event.version:
-            found[one.event.version] = None
-    return list(found)
+def versions_in(events: Iterable[AnyEvent]) -> list[str]:
+    """Return the versions that events name, in the order in which the run followed them."""
+    named = (event.version for event in events if isinstance(event, RunStarted | RunPatched))
+    return [version for version in dict.fromkeys(named) if version]
 
 
 def to_undo(state: State) -> int:
     """Return the rev that an undo undoes: the last one in force. Raises Refused if there is none."""
-    undone = _undone(state.revisions)
+    undone = _undone_revisions(state.revisions)
     for rev in range(len(state.revisions), 0, -1):
-        if rev not in undone and not state.revisions[rev - 1].retried and not _goes_back(state.revisions, rev):
+        if rev not in undone and not state.revisions[rev - 1].retried and not _is_way_back(state.revisions, rev):
             return rev
     raise Refused(f"{state.run_id} has no patch that can be undone.", code="patch.nothing_to_undo")
 
 
 def to_redo(state: State) -> int:
     """Return the rev of the undo that a redo undoes. Raises Refused if there is none since the last new patch."""
-    undone = _undone(state.revisions)
+    undone = _undone_revisions(state.revisions)
     for rev in range(len(state.revisions), 0, -1):
         if rev in undone or state.revisions[rev - 1].retried:
             continue
-        if _goes_back(state.revisions, rev):
+        if _is_way_back(state.revisions, rev):
             return rev
         if not state.revisions[rev - 1].undoes:
             break
     raise Refused(f"{state.run_id} has no undone patch that can be applied again.", code="patch.nothing_to_undo")
 
 
-def _undone(revisions: Sequence[Revision]) -> set[int]:
+def _undone_revisions(revisions: Sequence[Revision]) -> set[int]:
     found: set[int] = set()
     for rev in range(len(revisions), 0, -1):
         if rev not in found and revisions[rev - 1].undoes:
@@ -55,7 +51,7 @@ def _undone(revisions: Sequence[Revision]) -> set[int]:
     return found
 
 
-def _goes_back(revisions: Sequence[Revision], rev: int) -> bool:
+def _is_way_back(revisions: Sequence[Revision], rev: int) -> bool:
     """Return whether a revision undoes a patch. One that undoes an undo goes forward again."""
     undoes = revisions[rev - 1].undoes
-    return bool(undoes) and not _goes_back(revisions, undoes)
+    return bool(undoes) and not _is_way_back(revisions, undoes)

@@ -159,6 +159,18 @@ class RunStyle(Protocol):
         """Who must agree to every patch of the run, as the definition says that it follows now."""
         ...
 
+    def no_work_at(self, place: str) -> str:
+        """Return why no work can be at this place, or was; empty if it can be."""
+        ...
+
+    def step_at(self, place: str) -> str:
+        """Return the name of the registered step that works at a place; empty if there is none."""
+        ...
+
+    def named_places(self) -> Sequence[str]:
+        """Return the places that the definition of the run names, in its order; none if only its code knows them."""
+        ...
+
     def is_all_at(self, place: str) -> bool:
         """Return whether everything that moves in the run is at this place. Raises Refused if there is no such place.
 
@@ -178,6 +190,6 @@ class RunStyle(Protocol):
         """Move the undos of dropped work to the undo stack of the run, because the run ends."""
         ...
 
-    def child_start(self, event: ChildStarted) -> StartRun:
+    def start_for_child(self, event: ChildStarted) -> StartRun:
         """Return the first command of the child that the last event started."""
         ...

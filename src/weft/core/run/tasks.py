@@ -28,7 +28,7 @@ from weft.core.events import (
 )
 from weft.core.ids import EntryId
 from weft.core.run import covers, repeats, undo, withheld
-from weft.core.run.contracts import judge
+from weft.core.run.contracts import judge_effect
 from weft.core.run.retry import LOST_MAX, backoff_ms, loss_ms
 from weft.core.run.state import OpenTask, State, Undo
 from weft.core.run.style import AnyRun
@@ -69,7 +69,7 @@ def attempt_failed(state: State, task: OpenTask, report: ReportTaskFailed, now: 
     final = (
         not report.retryable
         or task.attempt >= task.policy.attempts_max
-        or judge("failed", task.policy.effect) == "fail"
+        or judge_effect("failed", task.policy.effect) == "fail"
         or task.draining
     )
     retry_at = 0
@@ -86,7 +86,7 @@ def decide_lost(state: State, report: ReportTaskLost, now: int) -> Sequence[Task
     task = _current_task(state, report.task, report.attempt, report.delivery)
     if task is None:
         return ()
-    if judge("lost", task.policy.effect) == "unknown" or task.draining:
+    if judge_effect("lost", task.policy.effect) == "unknown" or task.draining:
         failure = Failure(
             type="OutcomeUnknown",
             message=f"the worker of {task.step} was lost, and the step must not be performed twice",
@@ -121,7 +121,7 @@ def evolve_scheduled(state: State, event: TaskScheduled, arguments: Raw) -> Open
         early=event.early,
     )
     if event.again is not None or state.fork is not None:
-        withheld.admit(state, task, event.again)
+        withheld.hold_back_if_needed(state, task, event.again)
     if event.cover is not None or state.spends:
         covers.open_covered(state, task, event.cover)
     return task
@@ -176,7 +176,7 @@ def evolve_failed(run: AnyRun, event: TaskFailed) -> OpenTask | None:
 
 def must_end(task: OpenTask) -> bool:
     """Return whether the run must wait for a task to end even if its result is not used."""
-    return not task.withheld and judge("dropped", task.policy.effect, has_undo=task.undo is not None) == "drain"
+    return not task.withheld and judge_effect("dropped", task.policy.effect, has_undo=task.undo is not None) == "drain"
 
 
 def remember_undo(state: State, number: int, task: OpenTask, output: Raw, place: str) -> None:
@@ -226,7 +226,7 @@ def evolve_undo(state: State, event: UndoScheduled) -> None:
     state.undoing = state.seq
 
 
-def perform(state: State, number: int, task: OpenTask, location: str) -> PerformTask:
+def make_perform_task(state: State, number: int, task: OpenTask, location: str) -> PerformTask:
     """Return the effect that dispatches a task."""
     policy = task.policy
     if state.queue and policy.queue == DEFAULT_POLICY.queue:

@@ -8,7 +8,7 @@ from weft.core.commands import FireTimer
 from weft.core.events import AnyEvent, RunTimedOut, TaskFailed, TimerFired, WaitTimedOut
 from weft.core.ids import CANCEL, EntryId
 from weft.core.run import questions
-from weft.core.run.contracts import judge
+from weft.core.run.contracts import judge_effect
 from weft.core.run.env import Env
 from weft.core.run.state import OpenTask, State
 from weft.errors import Failure
@@ -49,7 +49,7 @@ def _task_due(state: State, number: EntryId, now: int) -> Sequence[AnyEvent]:
 
 def deadline_passed(number: EntryId, task: OpenTask) -> TaskFailed:
     """Return the failure of a task whose deadline has passed."""
-    unknown = judge("lost", task.policy.effect) == "unknown"
+    unknown = judge_effect("lost", task.policy.effect) == "unknown"
     failure = Failure(
         type="OutcomeUnknown" if unknown else "deadline",
         message=f"{task.step} did not end within {task.policy.deadline_ms} ms, counting all attempts",
@@ -60,7 +60,7 @@ def deadline_passed(number: EntryId, task: OpenTask) -> TaskFailed:
     return TaskFailed(task=number, failure=failure, attempt=task.attempt)
 
 
-def due_of(state: State, number: int) -> int:
+def entry_due(state: State, number: int) -> int:
     """Return when an open entry is due (0: never). Entry 0 is the run's own deadline."""
     if number == CANCEL:
         over = state.timed_out or state.cancelled is not None or state.ended
@@ -77,6 +77,6 @@ def due_of(state: State, number: int) -> int:
         return 0
     question = state.asks.get(number)
     if question is not None:
-        return questions.due_of(question)
+        return questions.question_due(question)
     item = state.waits.get(number) or child
     return item.due if item is not None else 0

@@ -1,9 +1,9 @@
 """Tasks that are held back until it is known whether they may be performed, by the contracts of their effects. Pure.
 
 A task is held back if performing it could repeat an irreversible effect. In a fork it is also held back if the original
-may have a result for it. ``follow`` decides what happens: the known result is used, the task is dispatched, people are
-asked, or the run is held. A task that people are asked about is *parked*, with a question that has the same number. The
-answer dispatches it, or fails it.
+may have a result for it. ``follow_withheld`` decides what happens: the known result is used, the task is dispatched,
+people are asked, or the run is held. A task that people are asked about is *parked*, with a question that has the same
+number. The answer dispatches it, or fails it.
 
 Rules: docs/internals/engine.md#rule-35, docs/internals/engine.md#rule-36.
 """
@@ -20,7 +20,7 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
 from weft.core.ids import EntryId
-from weft.core.run.contracts import Situation, judge
+from weft.core.run.contracts import Situation, judge_effect
 from weft.core.run.env import Env
 from weft.core.run.places import is_at
 from weft.core.run.state import Fork, OpenTask, Question, State
@@ -45,11 +45,11 @@ def work_key(step: str, digest: str) -> str:
     return f"{step} {digest}"
 
 
-def admit(state: State, task: OpenTask, again: e.Repetition | None) -> None:
+def hold_back_if_needed(state: State, task: OpenTask, again: e.Repetition | None) -> None:
     """Give the task that was just opened the key of earlier work, and hold it back if its contract needs a decision."""
     if again is None:
         if state.fork is not None:
-            withhold(state, state.fork, state.seq, task)
+            hold_back_in_fork(state, state.fork, state.seq, task)
         return
     task.again = again
     if again.n:
@@ -58,7 +58,7 @@ def admit(state: State, task: OpenTask, again: e.Repetition | None) -> None:
         hold_back(state, state.seq, task)
 
 
-def withhold(state: State, fork: Fork, number: int, task: OpenTask) -> None:
+def hold_back_in_fork(state: State, fork: Fork, number: int, task: OpenTask) -> None:
     """Hold a new task of a fork back if its contract needs a decision."""
     task.digest = values.digest(bytes(task.input))
     key = work_key(task.step, task.digest)
@@ -66,39 +66,39 @@ def withhold(state: State, fork: Fork, number: int, task: OpenTask) -> None:
     if fork.effects == "none":
         task.undo = None
     known: Sequence[e.KnownResult | None] = fork.known.get(key) or (None,)
-    if fork.set_results or any(_judge(fork, task, one) != "perform" for one in known):
+    if fork.set_results or any(_judge_withheld(fork, task, one) != "perform" for one in known):
         hold_back(state, number, task)
 
 
 def hold_back(state: State, number: int, task: OpenTask) -> None:
-    """Hold a task back, until ``follow`` decides about it."""
+    """Hold a task back, until ``follow_withheld`` decides about it."""
     task.withheld = True
     waiting = [one for one in state.withheld if one in state.tasks and state.tasks[one].withheld and one != number]
     state.withheld = [*waiting, number]
 
 
-def follow(run: DecidingRun, env: Env) -> Sequence[e.AnyEvent]:
+def follow_withheld(run: DecidingRun, env: Env) -> Sequence[e.AnyEvent]:
     """Return the events that decide about the first task that is held back, if there is one."""
     state = run.state
     for number in state.withheld:
         task = state.tasks.get(number)
         if task is not None and task.withheld:
-            return _decide(run, number, task, env)
+            return _decide_withheld(run, number, task, env)
     return ()
 
 
-def _decide(run: DecidingRun, number: int, task: OpenTask, env: Env) -> Sequence[e.AnyEvent]:
+def _decide_withheld(run: DecidingRun, number: int, task: OpenTask, env: Env) -> Sequence[e.AnyEvent]:
     fork, place = run.state.fork, run.location(number)
     if fork is None or (task.again is not None and number > fork.point):
         again = task.again
         return _ask_about_withheld(run.state, number, task, again.confirm if again is not None else "", place)
     for name, value in fork.set_results.items():
         if is_at(place, name):
-            return _keep(run, number, task, value, env)
+            return _keep_known_result(run, number, task, value, env)
     known = find_known(fork, task, place)
-    match _judge(fork, task, known):
+    match _judge_withheld(fork, task, known):
         case "keep" if known is not None:
-            return _keep(run, number, task, known.output, env)
+            return _keep_known_result(run, number, task, known.output, env)
         case "ask":
             return _ask_about_withheld(run.state, number, task, IN_FORK, place)
         case "hold":
@@ -118,13 +118,13 @@ def find_known(fork: Fork, task: OpenTask, place: str) -> e.KnownResult | None:
     return exact or next((one for one in equal if one.use == task.use), None)
 
 
-def _judge(fork: Fork, task: OpenTask, known: e.KnownResult | None) -> str:
+def _judge_withheld(fork: Fork, task: OpenTask, known: e.KnownResult | None) -> str:
     """Return what happens to a task. Work that was irreversible when it was performed stays so."""
     effect = "irreversible" if known is not None and known.once else task.policy.effect
-    return judge(SITUATIONS[fork.effects], effect, equal=known is not None, has_undo=task.undo is not None)
+    return judge_effect(SITUATIONS[fork.effects], effect, equal=known is not None, has_undo=task.undo is not None)
 
 
-def _keep(run: DecidingRun, number: int, task: OpenTask, output: Raw, env: Env) -> Sequence[e.AnyEvent]:
+def _keep_known_result(run: DecidingRun, number: int, task: OpenTask, output: Raw, env: Env) -> Sequence[e.AnyEvent]:
     """End a task with a result that nobody performed here."""
     report = c.ReportTaskSucceeded(EntryId(number), task.attempt, task.delivery, output)
     return [
@@ -175,7 +175,7 @@ def _ask_about_withheld(state: State, number: int, task: OpenTask, why: str, pla
     return (e.PerformAsked(task=EntryId(number), title=title, about=Raw(values.seal(_encode(about)))),)
 
 
-def evolve_asked(state: State, event: e.PerformAsked) -> None:
+def evolve_perform_asked(state: State, event: e.PerformAsked) -> None:
     """Park a task, with a question that has the same number. The answer dispatches it, or fails it."""
     task = state.parked[event.task] = state.tasks.pop(event.task)
     task.withheld = False

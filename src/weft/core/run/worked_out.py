@@ -34,7 +34,7 @@ def hand_over(judged: JudgedPatch, seq: int) -> Raw:
     return Raw(_encode(WorkedOut(seq, judged.plan, Raw(e.encode(judged.event)))))
 
 
-def take_over(command: PatchRun, state: State) -> JudgedPatch | None:
+def handed_over_patch(command: PatchRun, state: State) -> JudgedPatch | None:
     """Return the patch that was handed over with a command; None if it is to be worked out here."""
     if not bytes(command.worked_out):
         return None

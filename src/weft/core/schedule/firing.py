@@ -36,7 +36,7 @@ class Firing:
         """Return when the run of a nominal time starts."""
         return start_at(schedule_name(self._state.run_id), self._state.spec, nominal)
 
-    def _pending(self) -> Iterator[int]:
+    def _pending_times(self) -> Iterator[int]:
         """Yield the nominal times that are left, beginning with the next one."""
         state = self._state
         yield state.next
@@ -51,35 +51,37 @@ class Firing:
             return ()  # the clock wakes the schedule again
         if state.queued and not (state.open_runs and state.spec.overlap != "allow"):
             oldest = state.queued[0]
-            return self._start(oldest.nominal, oldest.run_id, env, by=oldest.by)
+            return self._start_run(oldest.nominal, oldest.run_id, env, by=oldest.by)
         if state.next and state.next <= state.paused_until:
-            return self._missed(takewhile(lambda nominal: nominal <= state.paused_until, self._pending()), "paused")
+            return self._note_missed(
+                takewhile(lambda nominal: nominal <= state.paused_until, self._pending_times()), "paused"
+            )
         if state.next and self.start_at(state.next) <= env.now:
-            return self._take(env)
-        return self._backfill(state.backfills[0], env) if state.backfills else ()
+            return self._decide_next_time(env)
+        return self._backfill_next(state.backfills[0], env) if state.backfills else ()
 
-    def _take(self, env: Env) -> Sequence[e.AnyEvent]:
+    def _decide_next_time(self, env: Env) -> Sequence[e.AnyEvent]:
         """Decide about the next nominal time, which is due."""
         state, spec = self._state, self._state.spec
         if spec.catch_up_ms >= 0:
             too_late = env.now - spec.catch_up_ms
             if self.start_at(state.next) < too_late:
-                late = takewhile(lambda nominal: self.start_at(nominal) < too_late, self._pending())
-                return self._missed(late, "late")
-        due = takewhile(lambda nominal: self.start_at(nominal) <= env.now, self._pending())
+                late = takewhile(lambda nominal: self.start_at(nominal) < too_late, self._pending_times())
+                return self._note_missed(late, "late")
+        due = takewhile(lambda nominal: self.start_at(nominal) <= env.now, self._pending_times())
         if spec.overlap == "cancel_old":
             # Only the newest is started.
             older = list(islice(due, MISSED_MAX + 1))[:-1]
             if older:
-                return self._missed(iter(older), "overlap")
+                return self._note_missed(iter(older), "overlap")
         if spec.overlap == "allow" or not self._is_busy():
-            return self._start(state.next, self._run_id(state.next), env, following=True)
+            return self._start_run(state.next, self._run_id(state.next), env, following=True)
         if spec.overlap == "skip":
-            return self._missed(due, "overlap")
+            return self._note_missed(due, "overlap")
         if spec.overlap == "queue" and len(state.queued) >= QUEUED_MAX:
-            return self._missed(due, "queue_full")
+            return self._note_missed(due, "queue_full")
         following = self.next_after(spec, state.next)
-        return self._queue(state.next, self._run_id(state.next), following)
+        return self._queue_run(state.next, self._run_id(state.next), following)
 
     def _is_busy(self) -> bool:
         return bool(self._state.open_runs or self._state.queued)
@@ -87,30 +89,30 @@ class Firing:
     def _run_id(self, nominal: int) -> str:
         return run_id_of(self._state.run_id, run_label(nominal))
 
-    def _missed(self, nominals: Iterator[int], why: e.Why) -> Sequence[e.AnyEvent]:
+    def _note_missed(self, nominals: Iterator[int], why: e.Why) -> Sequence[e.AnyEvent]:
         first = last = count = 0
         for nominal in islice(nominals, MISSED_MAX):
             first, last, count = first or nominal, nominal, count + 1
         following = self.next_after(self._state.spec, last)
         return (e.ScheduleMissed(first=first, last=last, count=count, why=why, next=following),)
 
-    def _start(
+    def _start_run(
         self, nominal: int, run_id: str, env: Env, *, following: bool = False, by: str = ""
     ) -> Sequence[e.AnyEvent]:
         """Start the run of a nominal time, unless it exists. ``following``: the time is taken from the clock."""
         state = self._state
         after = self.next_after(state.spec, nominal) if following else e.UNCHANGED
-        if self._exists(run_id, env):
+        if self._run_exists(run_id, env):
             return (e.ScheduledRunFound(nominal=nominal, run_id=run_id, next=after),)
-        return (self._fired(nominal, run_id, next=after, by=by),)
+        return (self._fired_event(nominal, run_id, next=after, by=by),)
 
-    def _fired(
+    def _fired_event(
         self, nominal: int, run_id: str, *, next: int = e.UNCHANGED, backfill_next: int = e.UNCHANGED, by: str = ""
     ) -> e.ScheduleFired:
         uid = child_uid(self._state.uid, self._state.seq + 1)
         return e.ScheduleFired(nominal=nominal, run_id=run_id, uid=uid, next=next, backfill_next=backfill_next, by=by)
 
-    def _exists(self, run_id: str, env: Env) -> bool:
+    def _run_exists(self, run_id: str, env: Env) -> bool:
         """Return whether there is such a run: one that was started here and is perhaps not durable, or in the store."""
         if any(run.run_id == run_id for run in self._state.open_runs.values()):
             return True
@@ -119,7 +121,7 @@ class Firing:
             raise MissingInputs(runs=[run_id])
         return known
 
-    def _queue(self, nominal: int, run_id: str, following: int, by: str = "") -> Sequence[e.AnyEvent]:
+    def _queue_run(self, nominal: int, run_id: str, following: int, by: str = "") -> Sequence[e.AnyEvent]:
         """Let a run wait for those before it. With ``cancel_old``, these are told to stop and it takes their place."""
         state = self._state
         if state.spec.overlap != "cancel_old":
@@ -132,7 +134,7 @@ class Firing:
         queued = e.ScheduleQueued(nominal=nominal, run_id=run_id, next=following, cancels=cancels, by=by)
         return (*replaced, queued)
 
-    def _backfill(self, wanted: Backfill, env: Env) -> Sequence[e.AnyEvent]:
+    def _backfill_next(self, wanted: Backfill, env: Env) -> Sequence[e.AnyEvent]:
         """Start the run of the next nominal time of a backfill."""
         state = self._state
         if wanted.overlap != "allow" and self._is_busy():
@@ -142,9 +144,9 @@ class Firing:
             return ()
         following = self.next_after(state.spec, nominal)
         run_id = self._run_id(nominal)
-        if self._exists(run_id, env):
+        if self._run_exists(run_id, env):
             return (e.ScheduledRunFound(nominal=nominal, run_id=run_id, backfill_next=following),)
-        return (self._fired(nominal, run_id, backfill_next=following),)
+        return (self._fired_event(nominal, run_id, backfill_next=following),)
 
     # --- by hand --------------------------------------------------------------------------------------------------
 
@@ -153,7 +155,7 @@ class Firing:
         state = self._state
         run_id = run_id_of(state.run_id, label)
         if state.spec.overlap == "allow" or not self._is_busy():
-            return (self._fired(env.now, run_id, by=by),)
+            return (self._fired_event(env.now, run_id, by=by),)
         if state.spec.overlap == "skip" or len(state.queued) >= QUEUED_MAX:
             busy = next((run.run_id for run in state.open_runs.values()), "") or state.queued[0].run_id
             raise Refused(
@@ -161,7 +163,7 @@ class Firing:
                 hint=f"Wait for it, or: weft cancel {busy}",
                 code="schedule.overlap",
             )
-        return self._queue(env.now, run_id, e.UNCHANGED, by)
+        return self._queue_run(env.now, run_id, e.UNCHANGED, by)
 
     def backfill(self, first: int, last: int, overlap: e.Overlap, by: str) -> Sequence[e.AnyEvent]:
         """Note the nominal times whose runs are wanted. Returns no event if there are none."""

@@ -17,7 +17,7 @@ from weft.core import events as e
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, OutgoingMail
 from weft.core.ids import EntryId
 from weft.core.run import by_hand, lifecycle
-from weft.core.run.children import child_start
+from weft.core.run.children import start_for_child
 from weft.core.run.decide import DECIDE
 from weft.core.run.effects import EFFECTS
 from weft.core.run.env import Env
@@ -46,7 +46,7 @@ _OWN = ("uid", "seq", "at")
 """The fields of a state that a carried state does not replace."""
 
 
-def _of_style(decide: Callable[[Any, Any, Env], Sequence[e.AnyEvent]]) -> Callable[..., Sequence[e.AnyEvent]]:
+def _row_of_style(decide: Callable[[Any, Any, Env], Sequence[e.AnyEvent]]) -> Callable[..., Sequence[e.AnyEvent]]:
     """Make the row of a command that the style itself decides."""
     return lambda run, command, env: decide(run.style, command, env)
 
@@ -117,6 +117,15 @@ class ScheduleStyle:
     def review(self) -> Sequence[str]:
         return ()
 
+    def no_work_at(self, place: str) -> str:
+        return "a schedule performs no steps"
+
+    def step_at(self, place: str) -> str:
+        return ""
+
+    def named_places(self) -> Sequence[str]:
+        return ()
+
     def is_all_at(self, place: str) -> bool:
         raise not_in_graph(self.state, place)
 
@@ -130,12 +139,12 @@ class ScheduleStyle:
     def join_undo(self, dropped: list[Undo]) -> None:
         """Do nothing: a schedule has nothing to undo."""
 
-    def child_start(self, event: e.ChildStarted) -> c.StartRun:
-        return child_start(self.state, event)
+    def start_for_child(self, event: e.ChildStarted) -> c.StartRun:
+        return start_for_child(self.state, event)
 
     # --- commands -------------------------------------------------------------------------------------------------
 
-    def _declare(self, command: c.DeclareSchedule, env: Env) -> Sequence[e.AnyEvent]:
+    def _decide_declare(self, command: c.DeclareSchedule, env: Env) -> Sequence[e.AnyEvent]:
         """Change the definition. Nominal times that were not decided yet follow the new one."""
         state = self.state
         if state.over:
@@ -147,10 +156,10 @@ class ScheduleStyle:
         following = self.firing.next_after(command.spec, decided)
         return (e.ScheduleDeclared(spec=command.spec, next=following, by=command.by),)
 
-    def _trigger(self, command: c.TriggerSchedule, env: Env) -> Sequence[e.AnyEvent]:
+    def _decide_trigger(self, command: c.TriggerSchedule, env: Env) -> Sequence[e.AnyEvent]:
         return self.firing.trigger(command.label, command.by, env) if self._is_begun() else ()
 
-    def _backfill(self, command: c.BackfillSchedule, env: Env) -> Sequence[e.AnyEvent]:
+    def _decide_backfill(self, command: c.BackfillSchedule, env: Env) -> Sequence[e.AnyEvent]:
         if not self._is_begun():
             return ()
         return self.firing.backfill(command.first, min(command.last, env.now), command.overlap, command.by)
@@ -162,7 +171,7 @@ class ScheduleStyle:
             raise Refused(f"The schedule {name} was removed.", hint=f"weft schedule add {name} ...")
         return self.state.started
 
-    def _run_ended(self, command: c.ReportRunEnded, env: Env) -> Sequence[e.AnyEvent]:
+    def _decide_run_ended(self, command: c.ReportRunEnded, env: Env) -> Sequence[e.AnyEvent]:
         """Note the end of a run. After too many failures in a row the schedule is paused."""
         state = self.state
         if command.uid not in state.open_runs:
@@ -188,7 +197,7 @@ class ScheduleStyle:
         else:
             state.timers = {}
 
-    def _advance(self, event: e.ScheduleFired | e.ScheduledRunFound) -> None:
+    def _advance_clock(self, event: e.ScheduleFired | e.ScheduledRunFound) -> None:
         state = self.state
         state.queued = [run for run in state.queued if run.run_id != event.run_id]
         if event.next != e.UNCHANGED:
@@ -199,7 +208,7 @@ class ScheduleStyle:
             if not first.next or first.next > first.last:
                 del state.backfills[0]
 
-    def _declared(self, event: e.ScheduleDeclared) -> None:
+    def _evolve_declared(self, event: e.ScheduleDeclared) -> None:
         state = self.state
         state.spec = event.spec
         state.next = event.next
@@ -208,21 +217,21 @@ class ScheduleStyle:
             state.status, state.ended, state.cancelled, state.failures = "running", False, None, 0
         self._set_clock()
 
-    def _fired(self, event: e.ScheduleFired) -> None:
+    def _evolve_fired(self, event: e.ScheduleFired) -> None:
         state = self.state
-        self._advance(event)
+        self._advance_clock(event)
         state.open_runs[event.uid] = StartedRun(run_id=event.run_id, nominal=event.nominal)
         state.fired += 1
         state.burst += 1
         state.last_run, state.last_nominal = event.run_id, event.nominal
         self._set_clock()
 
-    def _found(self, event: e.ScheduledRunFound) -> None:
-        self._advance(event)
+    def _evolve_found(self, event: e.ScheduledRunFound) -> None:
+        self._advance_clock(event)
         self.state.found += 1
         self._set_clock()
 
-    def _queued(self, event: e.ScheduleQueued) -> None:
+    def _evolve_queued(self, event: e.ScheduleQueued) -> None:
         state = self.state
         state.queued.append(QueuedRun(event.run_id, event.nominal, event.by))
         for uid in event.cancels:
@@ -231,7 +240,7 @@ class ScheduleStyle:
             state.next = event.next
         self._set_clock()
 
-    def _missed(self, event: e.ScheduleMissed) -> None:
+    def _evolve_missed(self, event: e.ScheduleMissed) -> None:
         state = self.state
         state.missed += event.count
         if event.run_id:
@@ -240,36 +249,36 @@ class ScheduleStyle:
             state.next = event.next
         self._set_clock()
 
-    def _ended_run(self, event: e.ScheduledRunEnded) -> None:
+    def _evolve_run_ended(self, event: e.ScheduledRunEnded) -> None:
         state = self.state
         del state.open_runs[event.uid]
         if event.status not in ("cancelled", "moved"):
             state.failures = state.failures + 1 if event.status == "failed" else 0
 
-    def _backfill_requested(self, event: e.BackfillRequested) -> None:
+    def _evolve_backfill_requested(self, event: e.BackfillRequested) -> None:
         self.state.backfills.append(Backfill(event.first, event.last, event.overlap))
 
-    def _woken(self, event: e.TimerFired) -> None:
+    def _evolve_timer_fired(self, event: e.TimerFired) -> None:
         self.state.burst = 0
 
-    def _paused(self, event: e.RunPaused) -> None:
+    def _evolve_paused(self, event: e.RunPaused) -> None:
         self.state.pause_reason = event.reason
         self._set_clock()
 
-    def _held(self, event: e.RunHeld) -> None:
+    def _evolve_held(self, event: e.RunHeld) -> None:
         self._set_clock()
 
-    def _resumed(self, event: e.RunResumed) -> None:
+    def _evolve_resumed(self, event: e.RunResumed) -> None:
         state = self.state
         state.paused_until, state.pause_reason, state.failures, state.burst = state.at, "", 0, 0
         self._set_clock()
 
-    def _removed(self, event: e.RunCancelledEvent) -> None:
+    def _evolve_removed(self, event: e.RunCancelledEvent) -> None:
         """Forget what was planned. Ends of runs are not reported to a schedule that is over."""
         state = self.state
         state.next, state.open_runs, state.queued, state.backfills = 0, {}, [], []
 
-    def _carried(self, event: e.ScheduleCarried) -> None:
+    def _evolve_carried(self, event: e.ScheduleCarried) -> None:
         """Take over the whole state, as if nothing came before it."""
         carried = restore_state(bytes(event.state))
         for field in carried.__struct_fields__:
@@ -279,36 +288,36 @@ class ScheduleStyle:
 
     evolve: ClassVar[EvolveRows] = with_style_rows(
         {
-            e.ScheduleDeclared: _declared,
-            e.ScheduleFired: _fired,
-            e.ScheduleQueued: _queued,
-            e.ScheduleMissed: _missed,
-            e.ScheduledRunFound: _found,
-            e.ScheduledRunEnded: _ended_run,
-            e.BackfillRequested: _backfill_requested,
-            e.ScheduleCarried: _carried,
-            e.TimerFired: _woken,
-            e.RunPaused: _paused,
-            e.RunHeld: _held,
-            e.RunResumed: _resumed,
-            e.RunCancelledEvent: _removed,
+            e.ScheduleDeclared: _evolve_declared,
+            e.ScheduleFired: _evolve_fired,
+            e.ScheduleQueued: _evolve_queued,
+            e.ScheduleMissed: _evolve_missed,
+            e.ScheduledRunFound: _evolve_found,
+            e.ScheduledRunEnded: _evolve_run_ended,
+            e.BackfillRequested: _evolve_backfill_requested,
+            e.ScheduleCarried: _evolve_carried,
+            e.TimerFired: _evolve_timer_fired,
+            e.RunPaused: _evolve_paused,
+            e.RunHeld: _evolve_held,
+            e.RunResumed: _evolve_resumed,
+            e.RunCancelledEvent: _evolve_removed,
         }
     )
 
     decide: ClassVar[DecideRows] = {
         **{kind: row for kind, row in DECIDE.items() if kind not in LEFT_OUT},
         c.StartSchedule: DECIDE[c.StartRun],
-        c.DeclareSchedule: _of_style(_declare),
-        c.TriggerSchedule: _of_style(_trigger),
-        c.BackfillSchedule: _of_style(_backfill),
-        c.ReportRunEnded: _of_style(_run_ended),
+        c.DeclareSchedule: _row_of_style(_decide_declare),
+        c.TriggerSchedule: _row_of_style(_decide_trigger),
+        c.BackfillSchedule: _row_of_style(_decide_backfill),
+        c.ReportRunEnded: _row_of_style(_decide_run_ended),
     }
 
     effects: ClassVar[EffectRows]
     mail: ClassVar[MailRows]
 
 
-def _armed(run: AnyRun, _: e.AnyEvent) -> Sequence[AnyEffect]:
+def _arm_clock(run: AnyRun, _: e.AnyEvent) -> Sequence[AnyEffect]:
     due = run.state.timers.get(CLOCK)
     return (DisarmTimer(CLOCK),) if due is None else (ArmTimer(CLOCK, due),)
 
@@ -338,9 +347,9 @@ def _cancel_runs(_: AnyRun, event: e.ScheduleQueued) -> Sequence[OutgoingMail]:
 ScheduleStyle.effects = {
     **EFFECTS,
     **dict.fromkeys(
-        (e.ScheduleDeclared, e.ScheduleFired, e.ScheduleQueued, e.ScheduleMissed, e.ScheduledRunFound), _armed
+        (e.ScheduleDeclared, e.ScheduleFired, e.ScheduleQueued, e.ScheduleMissed, e.ScheduledRunFound), _arm_clock
     ),
-    e.RunPaused: _armed,
-    e.RunHeld: _armed,
+    e.RunPaused: _arm_clock,
+    e.RunHeld: _arm_clock,
 }
 ScheduleStyle.mail = {**MAIL, e.ScheduleFired: _start_run, e.ScheduleQueued: _cancel_runs}

@@ -13,7 +13,7 @@ from weft.ext.otel.wire import Attributes
 from weft.runtime.held_models import MODEL_QUEUE
 from weft.runtime.run.actor import Actor
 from weft.settings import variable
-from weft.steps.secrets import strike
+from weft.steps.secrets import replace_secrets
 from weft.steps.task import MODEL
 
 CONTENT_CHARS_MAX = 64 * 1024
@@ -60,7 +60,7 @@ class ToolContent:
         """Return the attribute for the ``arguments`` or the ``result`` of a tool call, without secrets."""
         if not tool_of(effect):
             return {}
-        return {f"gen_ai.tool.call.{name}": strike(content.decode(errors="replace"))[:CONTENT_CHARS_MAX]}
+        return {f"gen_ai.tool.call.{name}": replace_secrets(content.decode(errors="replace"))[:CONTENT_CHARS_MAX]}
 
 
 class _GivenAgent(msgspec.Struct):

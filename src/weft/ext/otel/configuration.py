@@ -16,6 +16,8 @@ log = logging.getLogger("weft")
 PACKAGES = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 _ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 _OFF = ("none", "")
+_SIGNALS = ("TRACES", "METRICS", "LOGS")
+PROTOCOL = "http/protobuf"
 
 
 class Signals(NamedTuple):
@@ -59,6 +61,14 @@ def is_installed() -> bool:
             ", ".join(missing),
         )
     return not missing
+
+
+def note_protocols() -> None:
+    """Log a warning for each variable that asks for a protocol that Weft does not speak."""
+    for name in ("OTEL_EXPORTER_OTLP_PROTOCOL", *(f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL" for signal in _SIGNALS)):
+        asked = os.environ.get(name, "").strip().lower()
+        if asked not in ("", PROTOCOL):
+            log.warning("weft: %s=%s is not supported; %s is used, usually at port 4318", name, asked, PROTOCOL)
 
 
 def _set_by_program(module: str, getter: str) -> str:

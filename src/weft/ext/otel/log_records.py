@@ -5,10 +5,9 @@ from __future__ import annotations
 from opentelemetry._logs import LogRecord, SeverityNumber
 from opentelemetry.context import Context
 from opentelemetry.sdk._logs import LoggerProvider
-from opentelemetry.trace import set_span_in_context
 
 from weft.ext.otel.span_sink import SCOPE, VERSION
-from weft.ext.otel.step_spans import StepSpan
+from weft.ext.otel.step_spans import SPAN_KEY
 from weft.runtime.worker.flight import Flight
 from weft.steps.attempt_log import PrintedLine
 from weft.steps.task import STEP_TRACE, StepTrace
@@ -52,5 +51,5 @@ class LogRecords:
         )
 
 
-def _context(trace: StepTrace | None) -> Context:
-    return set_span_in_context(trace, Context()) if isinstance(trace, StepSpan) else Context()
+def _context(span: StepTrace | None) -> Context:
+    return Context() if span is None else Context({SPAN_KEY: span})

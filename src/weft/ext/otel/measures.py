@@ -15,6 +15,7 @@ from weft.runtime.service import RunService
 
 if TYPE_CHECKING:
     from weft.agents.models.meter import ModelCounts
+    from weft.runtime.worker.tool_meter import ToolCounts
 
 _STARTED = b'{"kind":"run_started"'
 _TASK = b'{"kind":"task_'
@@ -43,6 +44,13 @@ class Measures:
             "weft.model.calls", [self._read_calls], "{call}", "Calls of models, by outcome."
         )
         meter.create_observable_counter("weft.model.tokens", [self._read_tokens], "{token}", "Tokens, by kind.")
+        meter.create_observable_counter("weft.model.money", [self._read_money], "1", "What models cost, by currency.")
+        meter.create_observable_counter(
+            "weft.tool.calls", [self._read_tool_calls], "{call}", "Tool calls of agents, by outcome."
+        )
+        meter.create_observable_counter(
+            "weft.tool.time", [self._read_tool_seconds], "s", "Time that tool calls of agents took."
+        )
         meter.create_observable_counter("weft.model.time", [self._read_seconds], "s", "Time that calls of models took.")
         self._commits = meter.create_histogram("weft.commit.duration", "s", "Duration of commits.")
         self._sizes = meter.create_histogram("weft.commit.runs", "{run}", "Runs in one commit.")
@@ -94,6 +102,27 @@ class Measures:
             for alias, counts in self._models().items()
             for kind, count in counts.tokens.items()
         ]
+
+    def _read_money(self, _options: CallbackOptions) -> Iterable[Observation]:
+        return [
+            Observation(millionths / 1_000_000, {"model": alias, "currency": currency})
+            for alias, counts in self._models().items()
+            for currency, millionths in counts.money.items()
+        ]
+
+    def _tools(self) -> Mapping[str, ToolCounts]:
+        work = self._service.work
+        return work.tools.counts if work is not None else {}
+
+    def _read_tool_calls(self, _options: CallbackOptions) -> Iterable[Observation]:
+        return [
+            Observation(count, {"tool": tool, "outcome": outcome})
+            for tool, counts in self._tools().items()
+            for outcome, count in counts.calls.items()
+        ]
+
+    def _read_tool_seconds(self, _options: CallbackOptions) -> Iterable[Observation]:
+        return [Observation(counts.seconds, {"tool": tool}) for tool, counts in self._tools().items()]
 
     def _read_seconds(self, _options: CallbackOptions) -> Iterable[Observation]:
         return [Observation(counts.seconds, {"model": alias}) for alias, counts in self._models().items()]

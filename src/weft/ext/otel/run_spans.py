@@ -162,7 +162,7 @@ class RunSpans:
             attributes: Attributes = (("weft.link", "schedule"),)
             links.append((trace_of(state.schedule, "", ""), run_span(state.schedule), attributes))
         if state.forked_from is not None:
-            original = _original(state.forked_from)
+            original = _span_of_original(state.forked_from)
             attributes = (("weft.link", "fork"), ("weft.original", state.forked_from.run))
             links.append((original.trace_id, original.span_id, attributes))
         status = state.status if state.over else "retried"
@@ -171,9 +171,7 @@ class RunSpans:
         if agent:
             attributes += (("gen_ai.operation.name", "invoke_agent"), ("gen_ai.agent.name", agent))
         name = f"invoke_agent {agent}" if agent else state.workflow
-        span = EndedSpan(
-            name, run.span_id, parent, start, end, attributes, kind, error, links, has_run=True, is_common=True
-        )
+        span = EndedSpan(name, run.span_id, parent, start, end, attributes, kind, error, links, has_run=True)
         self._sink.forget(actor.uid)
         if state.forked_from is None:
             self._sink.emit(run, span)
@@ -234,7 +232,7 @@ def _wait_of_event(stored: StoredEvent) -> _Wait:
     return _wait_of(kind, stored) if kind in _BEGINS else _Wait("wait", "", stored.at * NS_PER_MS)
 
 
-def _original(forked: e.ForkedFrom) -> TraceParent:
+def _span_of_original(forked: e.ForkedFrom) -> TraceParent:
     """Return the span of the run that a fork was made from."""
     known = parse_traceparent(forked.trace) if forked.trace else None
     return known or TraceParent(trace_of(forked.uid, "", ""), run_span(forked.uid))

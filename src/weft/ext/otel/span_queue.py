@@ -27,8 +27,9 @@ class SpanQueue(SpanProcessor):
         self._exporter = exporter
         self._delay = batch_setting("SCHEDULE_DELAY", 5_000) / 1000
         self._most = batch_setting("MAX_QUEUE_SIZE", 16_384)
-        self._batch = min(self._most, batch_setting("MAX_EXPORT_BATCH_SIZE", 2_048))
-        self._spans: deque[Any] = deque()
+        self._batch = min(self._most, batch_setting("MAX_EXPORT_BATCH_SIZE", 4_096))
+        self.spans: deque[Any] = deque()
+        """What waits to be sent."""
         self._ready = threading.Event()
         self._sending = threading.Lock()
         self._closed = False
@@ -39,18 +40,21 @@ class SpanQueue(SpanProcessor):
 
     def on_end(self, span: Any) -> None:
         """Keep a span, unless there are too many already."""
-        spans = self._spans
+        spans = self.spans
         spans.append(span)
         if len(spans) >= self._batch:
             self._on_full()
 
     def _on_full(self) -> None:
-        """Wake the thread, and drop the span that came last if there are too many."""
-        if len(self._spans) > self._most:
-            self._spans.pop()
-            self.dropped += 1
-        elif not self._ready.is_set():
+        """Wake the thread, and drop the spans that came last if there are too many."""
+        self._drop_surplus()
+        if not self._ready.is_set():
             self._ready.set()
+
+    def _drop_surplus(self) -> None:
+        while len(self.spans) > self._most:
+            self.spans.pop()
+            self.dropped += 1
 
     def _run(self) -> None:
         # Instrumented HTTP clients must not trace the requests that carry traces.
@@ -63,19 +67,20 @@ class SpanQueue(SpanProcessor):
     def _send_waiting(self, *, only_full: bool = False) -> None:
         """Send what waits now, without what comes meanwhile: a request costs as much as a thousand spans."""
         with self._sending:
+            self._drop_surplus()
             dropped, self.dropped = self.dropped, 0
             if dropped:
                 log.warning("weft: %d spans were dropped, because they are not sent as quickly as they come", dropped)
-            left = len(self._spans)
+            left = len(self.spans)
             if only_full:
                 left -= left % self._batch
-            while left and self._spans:
-                batch = [self._spans.popleft() for _ in range(min(self._batch, left))]
+            while left and self.spans:
+                batch = [self.spans.popleft() for _ in range(min(self._batch, left))]
                 left -= len(batch)
                 if not self._send(batch) and self._closed:
                     # A host that ends does not wait again for a collector that did not answer.
-                    log.warning("weft: %d spans were not sent before the end", len(batch) + len(self._spans))
-                    self._spans.clear()
+                    log.warning("weft: %d spans were not sent before the end", len(batch) + len(self.spans))
+                    self.spans.clear()
 
     def _send(self, batch: list[Any]) -> bool:
         """Send spans. Returns whether that worked."""

@@ -7,27 +7,54 @@ they hold texts and numbers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 import msgspec
-from opentelemetry.trace import SpanKind
+from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, TraceFlags
 
-from weft.core.trace_context import attempt_span, commit_span, run_span, trace_of
+from weft.core.trace_context import (
+    TraceParent,
+    attempt_distance,
+    attempt_span,
+    commit_distance,
+    commit_span,
+    run_span,
+    trace_of,
+    work_span,
+)
 from weft.ext.otel.wire import (
+    END,
+    OWN_ID,
+    START,
     Attributes,
     LinkParts,
     encode_attributes,
-    encode_ids,
     encode_links,
     encode_name,
+    encode_parent,
     encode_span,
     encode_status,
+    encode_text_attribute,
+    encode_trace,
+    pack_own,
+    span_head,
 )
 
+_SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 _KINDS = {kind: b"\x30" + bytes((kind.value + 1,)) for kind in SpanKind}
 """The kinds of OTLP begin with one that stands for no kind."""
+
+
+class RunParts(NamedTuple):
+    """What the spans of a run have in common, in encoded form but for its own span."""
+
+    span: int
+    trace: bytes
+    ids: bytes
+    """The trace, the span of the run as parent, and what stands before the id of a span."""
+    attributes: bytes
 
 
 class TracedRun(msgspec.Struct, gc=False):
@@ -39,8 +66,8 @@ class TracedRun(msgspec.Struct, gc=False):
     root: str = ""
     trace: str = ""
     is_sampled: bool = True
-    _ids: bytes = b""
-    _encoded_attributes: bytes = b""
+    parts: RunParts | None = None
+    """What ``encoded`` returned."""
 
     @property
     def trace_id(self) -> int:
@@ -54,12 +81,20 @@ class TracedRun(msgspec.Struct, gc=False):
     def attributes(self) -> Attributes:
         return ("weft.run.id", self.run_id), ("weft.run.uid", self.uid), ("weft.workflow", self.workflow)
 
-    def encoded(self) -> tuple[bytes, bytes]:
-        """Return the ids of spans below that of the run, and the attributes, both encoded once."""
-        if not self._ids:
-            self._encoded_attributes = encode_attributes(self.attributes)
-            self._ids = encode_ids(self.trace_id, self.span_id)
-        return self._ids, self._encoded_attributes
+    def encoded(self) -> RunParts:
+        """Return what the spans of the run have in common, encoded once."""
+        found = self.parts
+        if found is None:
+            span, trace = self.span_id, encode_trace(self.trace_id)
+            attributes = encode_text_attribute("weft.run.id", self.run_id)
+            attributes += encode_text_attribute("weft.run.uid", self.uid) + _workflow_attribute(self.workflow)
+            found = self.parts = RunParts(span, trace, trace + encode_parent(span) + OWN_ID, attributes)
+        return found
+
+
+@lru_cache(maxsize=1_024)
+def _workflow_attribute(workflow: str) -> bytes:
+    return encode_text_attribute("weft.workflow", workflow)
 
 
 class EndedSpan(NamedTuple):
@@ -76,8 +111,6 @@ class EndedSpan(NamedTuple):
     links: Sequence[LinkParts] = ()
     has_run: bool = False
     """Whether it also has the attributes of its run."""
-    is_common: bool = False
-    """Whether many spans have its name and attributes, so that these are worth keeping in encoded form."""
 
 
 class SpanRecord(Protocol):
@@ -96,7 +129,7 @@ class SpanRecord(Protocol):
 
 
 class PlainRecord(msgspec.Struct, frozen=True, gc=False):
-    """A span that is made at once: that of a run, of a wait, or of work elsewhere. There are few of them."""
+    """A span that is made at once: that of a wait or a task elsewhere, or of an unusual run. There are few of them."""
 
     run: TracedRun
     ended: EndedSpan
@@ -119,15 +152,23 @@ class RunRecord(msgspec.Struct, frozen=True, gc=False):
 
     def span(self) -> EndedSpan:
         run = self.run
-        attributes = (("weft.run.status", self.status), ("weft.events", self.seq))
-        return EndedSpan(run.workflow, run.span_id, 0, self.start, self.end, attributes, has_run=True, is_common=True)
+        return EndedSpan(run.workflow, run.span_id, 0, self.start, self.end, self._own_attributes(), has_run=True)
 
     def encode(self) -> bytes:
-        return encode_ended(self.run, self.span())
+        run = self.run
+        parts = run.encoded()
+        text = _common_text(run.workflow, SpanKind.INTERNAL, self._own_attributes()) + parts.attributes
+        return encode_span(parts.trace, parts.span, self.start, self.end, text)
+
+    def _own_attributes(self) -> Attributes:
+        return ("weft.run.status", self.status), ("weft.events", self.seq)
 
 
-class StepRecord(msgspec.Struct, frozen=True, gc=False):
-    """The span of an attempt at a step as most are: it succeeded, on the host of its run."""
+class StepRecord(msgspec.Struct, gc=False):
+    """The span of an attempt, from its beginning. While the step runs it is OpenTelemetry's current span.
+
+    One is made for every attempt, so it computes nothing before it is asked.
+    """
 
     run: TracedRun
     step: str
@@ -135,20 +176,79 @@ class StepRecord(msgspec.Struct, frozen=True, gc=False):
     task: int
     attempt: int
     delivery: int
-    start: int
-    end: int
+    began: int
+    ended: int = 0
+    is_offered: bool = False
+    """Whether the host of the run is another process. It traces the attempt from the offer to the result."""
+    is_special: bool = False
+    """Whether one of the following is set, or it is the work on an offered task."""
+    name: str = ""
+    """Its name, if that is not the name of the step."""
+    noted: Attributes = ()
+    error: str | None = None
+
+    def note(self, attributes: Mapping[str, str | int]) -> None:
+        """Add attributes, or other values of them."""
+        if attributes:
+            self.is_special = True
+            self.noted = tuple((dict(self.noted) | dict(attributes)).items())
+
+    def traceparent(self) -> TraceParent:
+        """Return the span as the parent of what the body calls."""
+        return TraceParent(self.run.trace_id, self.id)
+
+    @property
+    def id(self) -> int:
+        span = work_span if self.is_offered else attempt_span
+        return span(self.run.uid, self.task, self.attempt, self.delivery)
 
     def span(self) -> EndedSpan:
-        number = attempt_span(self.run.uid, self.task, self.attempt, self.delivery)
-        attributes = step_attributes(self.step, self.place, self.attempt, self.delivery)
-        return EndedSpan(self.step, number, self.run.span_id, self.start, self.end, attributes, has_run=True)
+        run, attributes = self.run, step_attributes(self.step, self.place, self.attempt, self.delivery)
+        parent, kind = run.span_id, SpanKind.INTERNAL
+        if self.is_offered:
+            parent, kind = attempt_span(run.uid, self.task, self.attempt, self.delivery), SpanKind.CONSUMER
+        name, attributes = self.name or self.step, (*attributes, *self.noted)
+        return EndedSpan(name, self.id, parent, self.began, self.ended, attributes, kind, self.error, has_run=True)
 
     def encode(self) -> bytes:
-        run = self.run
-        ids, attributes = run.encoded()
-        number = attempt_span(run.uid, self.task, self.attempt, self.delivery)
-        text = _step_text(self.step, self.place, self.attempt, self.delivery)
-        return encode_span(ids, number, (self.start, max(self.start, self.end)), text, attributes)
+        if self.is_special:
+            return encode_ended(self.run, self.span())
+        span, _, ids, attributes = self.run.parts or self.run.encoded()
+        turn = (self.task, self.attempt, self.delivery)
+        head, distance, text = _step_parts(self.step, self.place, turn, len(ids) + len(attributes))
+        began, ended = self.began, self.ended
+        own = pack_own((span ^ distance).to_bytes(8), START, began, END, max(began, ended))
+        return b"".join((head, ids, own, text, attributes))
+
+    # --- a span of OpenTelemetry, the parent of what the step traces itself ---------------------------------------
+
+    def get_span_context(self) -> SpanContext:
+        return SpanContext(self.run.trace_id, self.id, is_remote=False, trace_flags=_SAMPLED)
+
+    def is_recording(self) -> bool:
+        return not self.ended
+
+    def set_attribute(self, key: str, value: object) -> None:
+        """Add an attribute. A value that is neither text nor integer is sent as text."""
+        if not self.ended:
+            self.note({key: value if type(value) in {str, int} else str(value)})  # type: ignore[dict-item]
+
+    def set_attributes(self, attributes: Mapping[str, object]) -> None:
+        for key, value in attributes.items():
+            self.set_attribute(key, value)
+
+    add_event = NonRecordingSpan.add_event
+    add_link = NonRecordingSpan.add_link
+    update_name = NonRecordingSpan.update_name
+    set_status = NonRecordingSpan.set_status
+    record_exception = NonRecordingSpan.record_exception
+    end = NonRecordingSpan.end
+    __enter__ = Span.__enter__
+    __exit__ = Span.__exit__
+
+
+# No base class, because a struct cannot have one, and its cheapness is the point.
+Span.register(StepRecord)
 
 
 class CommitRecord(msgspec.Struct, frozen=True, gc=False):
@@ -166,9 +266,10 @@ class CommitRecord(msgspec.Struct, frozen=True, gc=False):
         return EndedSpan("commit", commit_span(run.uid, self.seq), run.span_id, began, ended, attributes)
 
     def encode(self) -> bytes:
-        run, (began, ended, runs) = self.run, self.batch
-        ids, _ = run.encoded()
-        return encode_span(ids, commit_span(run.uid, self.seq), (began, ended), _commit_text(runs, self.events))
+        began, ended, runs = self.batch
+        span, _, ids, _ = self.run.parts or self.run.encoded()
+        head, distance, text = _commit_parts(self.seq, self.events, runs, len(ids))
+        return b"".join((head, ids, pack_own((span ^ distance).to_bytes(8), START, began, END, ended), text))
 
 
 def step_attributes(step: str, place: str, attempt: int, delivery: int) -> Attributes:
@@ -177,14 +278,21 @@ def step_attributes(step: str, place: str, attempt: int, delivery: int) -> Attri
 
 
 @lru_cache(maxsize=4_096)
-def _step_text(step: str, place: str, attempt: int, delivery: int) -> bytes:
-    return encode_text(step, SpanKind.INTERNAL, step_attributes(step, place, attempt, delivery))
+def _step_parts(step: str, place: str, turn: tuple[int, int, int], more: int) -> tuple[bytes, int, bytes]:
+    """Return what is the same in the spans of many runs: the head, the distance to the span of the run, and the text.
+
+    ``turn`` is the task, the attempt and the delivery, ``more`` the size of what is not the same.
+    """
+    task, attempt, delivery = turn
+    text = encode_text(step, SpanKind.INTERNAL, step_attributes(step, place, attempt, delivery))
+    return span_head(len(text) + more), attempt_distance(task, attempt, delivery), text
 
 
-@lru_cache(maxsize=1_024)
-def _commit_text(runs: int, events: int) -> bytes:
+@lru_cache(maxsize=4_096)
+def _commit_parts(seq: int, events: int, runs: int, more: int) -> tuple[bytes, int, bytes]:
     attributes = (("weft.commit.runs", runs), ("weft.commit.events", events))
-    return encode_text("commit", SpanKind.INTERNAL, attributes)
+    text = encode_text("commit", SpanKind.INTERNAL, attributes)
+    return span_head(len(text) + more), commit_distance(seq), text
 
 
 def encode_text(name: str, kind: SpanKind, attributes: Attributes) -> bytes:
@@ -197,13 +305,13 @@ _common_text = lru_cache(maxsize=4_096)(encode_text)
 
 def encode_ended(run: TracedRun, span: EndedSpan) -> bytes:
     """Encode a span of any kind."""
-    encode = _common_text if span.is_common else encode_text
-    text = encode(span.name, span.kind, span.attributes)
+    parts = run.encoded()
+    text = encode_text(span.name, span.kind, span.attributes)
     if span.has_run:
-        text += run.encoded()[1]
+        text += parts.attributes
     if span.error is not None:
         text += encode_status(span.error)
     if span.links:
         text += encode_links(span.links)
-    ids = encode_ids(run.trace_id, span.parent)
-    return encode_span(ids, span.id, (span.start, max(span.start, span.end)), text)
+    ids = parts.trace + encode_parent(span.parent) if span.parent else parts.trace
+    return encode_span(ids, span.id, span.start, span.end, text)

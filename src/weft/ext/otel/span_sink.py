@@ -24,6 +24,7 @@ from opentelemetry.trace import (
 )
 
 from weft.core.trace_context import parse_traceparent
+from weft.ext.otel.span_queue import SpanQueue
 from weft.ext.otel.span_records import EndedSpan, PlainRecord, SpanRecord, TracedRun
 from weft.ext.otel.wire import Attributes, encode_request
 
@@ -60,8 +61,11 @@ class SpanSink:
         self._on_end = processors.on_end
         self.put: Callable[[SpanRecord], None] = self._put_readable
         """Pass on the record of a span of a run that is sampled."""
+        self.put_later: Callable[[SpanRecord], None] = self.put
+        """Pass on the record of an attempt. Whether enough wait to be sent is asked when its commit is ``put``."""
         if is_own:
-            self.put = processors._span_processors[0].on_end  # type: ignore[assignment]  # noqa: SLF001
+            queue: SpanQueue = processors._span_processors[0]  # type: ignore[assignment]  # noqa: SLF001
+            self.put, self.put_later = queue.on_end, queue.spans.append
         self._sampler = provider.sampler
         self._keeps = _is_root_sampled(provider.sampler)
         """Whether traces that begin here are sampled; None if the sampler decides for each."""

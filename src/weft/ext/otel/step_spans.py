@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from time import time_ns
 from typing import Any
 
 import msgspec
 from opentelemetry import context as otel_context
-from opentelemetry.trace import INVALID_SPAN, NonRecordingSpan, SpanContext, SpanKind, TraceFlags, set_span_in_context
+from opentelemetry.trace import INVALID_SPAN, set_span_in_context
 
 from weft.core.effects import PerformTask
-from weft.core.trace_context import TraceParent, attempt_span, parse_traceparent, work_span
+from weft.core.trace_context import TraceParent, attempt_span, parse_traceparent
 from weft.ext.otel.agent_spans import ToolContent, span_name, tool_attributes
-from weft.ext.otel.span_records import EndedSpan, PlainRecord, StepRecord, TracedRun, step_attributes
+from weft.ext.otel.span_records import StepRecord, TracedRun
 from weft.ext.otel.span_sink import SpanSink
-from weft.ext.otel.wire import Attributes
 from weft.runtime.run.actor import Actor
 from weft.runtime.worker.flight import Flight
 from weft.steps.failures import text_of
@@ -33,104 +32,48 @@ class _OfferedTrace(msgspec.Struct):
 
 (SPAN_KEY,) = set_span_in_context(INVALID_SPAN, otel_context.Context())
 """The name of the current span in a context of OpenTelemetry."""
-_SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 _attach = otel_context._RUNTIME_CONTEXT.attach  # noqa: SLF001 - what ``attach`` calls
 _offered_trace = msgspec.json.Decoder(_OfferedTrace).decode
 
 
-class StepSpan(NonRecordingSpan):
-    """The current span while a step runs, the parent of what the step traces itself.
-
-    It is made for every attempt, so it computes nothing before it is asked.
-    """
-
-    _name: str | None = None
-    """Its name, if that is not the name of the step."""
-    _noted: Attributes = ()
-    _error: str | None = None
-
-    def __init__(self, spans: StepSpans, run: TracedRun, flight: Flight) -> None:
-        effect = flight.effect
-        self.run = run
-        self._spans = spans
-        self._effect = effect
-        self._about = (effect.step, effect.location, effect.task, effect.attempt, effect.delivery)
-        self._is_offered = flight.offer is not None
-        self._start = time_ns()
-
-    def finish(self, output: bytes, error: BaseException | None) -> None:
-        """Note that the body has ended."""
-        effect, spans = self._effect, self._spans
-        del self._effect  # and its input, which may be large
-        if error is not None or effect.cover is not None or effect.step.startswith("weft."):
-            self._finish_special(effect, output, error)
-        elif self._noted or self._is_offered:
-            spans.put(PlainRecord(self.run, self._span(time_ns())))
-        else:
-            spans.put(StepRecord(self.run, *self._about, self._start, time_ns()))
-
-    def _finish_special(self, effect: PerformTask, output: bytes, error: BaseException | None) -> None:
-        """Put the span of an attempt that failed, or at a step with another name or more attributes."""
-        end = time_ns()
-        if effect.cover is not None or effect.step.startswith("weft."):
-            self._name = span_name(effect)
-            self.note(dict(tool_attributes(effect)))
-        if error is not None:
-            self._error = f"{type(error).__name__}: {text_of(error)}"[:500]
-        elif self._spans.content.is_wanted:
-            self.note(self._spans.content.of_tool(effect, "result", output))
-        self._spans.put(PlainRecord(self.run, self._span(end)))
-
-    # --- the parent of what the step calls ------------------------------------------------------------------------
-
-    def traceparent(self) -> TraceParent:
-        """Return the span as the parent of what the body calls."""
-        return TraceParent(self.run.trace_id, self._id())
-
-    def note(self, attributes: Mapping[str, str | int]) -> None:
-        """Add attributes, or other values of them."""
-        if attributes:
-            self._noted = tuple((dict(self._noted) | dict(attributes)).items())
-
-    def get_span_context(self) -> SpanContext:
-        return SpanContext(self.run.trace_id, self._id(), is_remote=False, trace_flags=_SAMPLED)
-
-    def _id(self) -> int:
-        return (work_span if self._is_offered else attempt_span)(self.run.uid, *self._about[2:])
-
-    def _span(self, end: int) -> EndedSpan:
-        """Return the whole span."""
-        step, place, task, attempt, delivery = self._about
-        attributes = (*step_attributes(step, place, attempt, delivery), *self._noted)
-        parent, kind = self.run.span_id, SpanKind.INTERNAL
-        if self._is_offered:
-            # The host that owns the run traces the attempt from the offer to the result. This is the work in between.
-            parent, kind = attempt_span(self.run.uid, task, attempt, delivery), SpanKind.CONSUMER
-        name = self._name or step
-        return EndedSpan(name, self._id(), parent, self._start, end, attributes, kind, self._error, has_run=True)
-
-
 class StepSpans:
-    """Begins the spans of attempts."""
+    """Traces the attempts that a host performs."""
 
     def __init__(self, sink: SpanSink, find: FindRun) -> None:
         self._sink = sink
         self._find = find
-        self.put = sink.put
-        self.content = ToolContent()
+        self._put, self._put_later = sink.put, sink.put_later
+        self._content = ToolContent()
 
-    def begin(self, flight: Flight, given: bytes) -> StepSpan | None:
+    def begin(self, flight: Flight, given: bytes) -> StepRecord | None:
         """Begin the span of an attempt, in the context of its body; None if its run is not traced."""
         run = self._sink.known.get(flight.uid) or self._run_of(flight)
         if run is None or not run.is_sampled:
             return None
-        span = StepSpan(self, run, flight)
+        effect = flight.effect
+        span = StepRecord(run, effect.step, effect.location, effect.task, effect.attempt, effect.delivery, time_ns())
+        if flight.offer is not None:
+            span.is_offered = span.is_special = True
         # The step has a context of its own, which ends with it.
         _attach(otel_context.Context({SPAN_KEY: span}))
         STEP_TRACE.set(span)
-        if self.content.is_wanted:
-            span.note(self.content.of_tool(flight.effect, "arguments", given))
+        if self._content.is_wanted:
+            span.note(self._content.of_tool(effect, "arguments", given))
         return span
+
+    def end(self, flight: Flight, span: StepRecord, output: bytes, error: BaseException | None) -> None:
+        """Note that the body has ended."""
+        span.ended = time_ns()
+        effect = flight.effect
+        if error is not None or effect.cover is not None or span.step.startswith("weft."):
+            span.is_special = True
+            span.name = span_name(effect)
+            span.note(dict(tool_attributes(effect)))
+            if error is not None:
+                span.error = f"{type(error).__name__}: {text_of(error)}"[:500]
+            elif self._content.is_wanted:
+                span.note(self._content.of_tool(effect, "result", output))
+        (self._put if span.is_special else self._put_later)(span)
 
     def _run_of(self, flight: Flight) -> TracedRun | None:
         """Return the run of an attempt, if its trace is known here."""

@@ -28,11 +28,10 @@ from weft.runtime.orders import StartOrder
 from weft.runtime.run.actor import Actor
 from weft.runtime.service import RunService
 from weft.runtime.start_support import StartResult
-from weft.runtime.worker.flight import BeginTrace
 
 
 class HostTelemetry:
-    """What a host sends. Made before the host, because the host gets ``begin_trace`` with its parts."""
+    """What a host sends. Made before the host, because the host gets ``attempts`` with its parts."""
 
     def __init__(self, signals: Signals, service: RunService) -> None:
         self._service = service
@@ -42,12 +41,8 @@ class HostTelemetry:
         self._spans: RunSpans | None = None
         self._reads: set[asyncio.Task[None]] = set()
         self._measures = Measures(self._providers.meters, service) if self._providers.meters is not None else None
-        self._steps = StepSpans(self._sink, self._find) if self._sink is not None else None
-
-    @property
-    def begin_trace(self) -> BeginTrace | None:
-        """Trace the bodies of steps; None if there are no traces."""
-        return self._steps.begin if self._steps is not None else None
+        self.attempts = StepSpans(self._sink, self._find) if self._sink is not None else None
+        """Traces the bodies of steps; None if there are no traces."""
 
     def attach(self) -> None:
         """Send what the host of the service does from now on. Called before that host starts."""

@@ -16,7 +16,13 @@ LinkParts = tuple[int, int, Attributes]
 """The trace, the span and the attributes of a link."""
 
 _ATTRIBUTE, _LINK_ATTRIBUTE, _RESOURCE_ATTRIBUTE = b"\x4a", b"\x22", b"\x0a"
-_OWN = struct.Struct("<2s8scQcQ").pack
+OWN_ID = b"\x12\x08"
+"""Stands before the id of a span."""
+START, END = b"\x39", b"\x41"
+"""Stand before the times when a span began and ended."""
+_OWN = struct.Struct("<8scQcQ")
+pack_own = _OWN.pack
+"""Encode the id of a span, ``START``, its begin, ``END``, its end."""
 _INT64 = (1 << 64) - 1
 
 
@@ -29,16 +35,17 @@ def _varint(number: int) -> bytes:
     return bytes(parts)
 
 
-_VARINTS = [_varint(number) for number in range(2_048)]
+_SIZES_KEPT = 2_048
 """Longer than nearly all spans are."""
+_VARINTS = [_varint(number) for number in range(_SIZES_KEPT)]
 
 
 def varint(number: int) -> bytes:
     """Encode a number in groups of seven bits."""
-    return _VARINTS[number] if number < 2_048 else _varint(number)
+    return _VARINTS[number] if number < _SIZES_KEPT else _varint(number)
 
 
-def block(tag: bytes, content: bytes) -> bytes:
+def length_field(tag: bytes, content: bytes) -> bytes:
     """Encode a field with a length."""
     return tag + varint(len(content)) + content
 
@@ -60,31 +67,54 @@ def encode_attributes(attributes: Attributes, tag: bytes = _ATTRIBUTE) -> bytes:
 @lru_cache(maxsize=1_024)
 def encode_name(name: str) -> bytes:
     """Encode the name of a span."""
-    return block(b"\x2a", _text_on_wire(name))
+    return length_field(b"\x2a", _text_on_wire(name))
 
 
-def encode_ids(trace: int, parent: int) -> bytes:
-    """Encode the trace and the parent of a span, the same for most spans of a run."""
-    return b"\x0a\x10" + trace.to_bytes(16) + (b"\x22\x08" + parent.to_bytes(8) if parent else b"")
+def encode_text_attribute(key: str, text: str) -> bytes:
+    """Encode one attribute of a span that is a text."""
+    name, content = _key_on_wire(key), _text_on_wire(text)
+    short = len(name) + len(content) + 4
+    if short < 128:  # one byte for each size
+        return b"\x4a%c%b\x12%c\x0a%c%b" % (short, name, len(content) + 2, len(content), content)
+    size = varint(len(content))
+    inner = varint(1 + len(size) + len(content))
+    total = varint(len(name) + 2 + len(inner) + len(size) + len(content))
+    return b"".join((_ATTRIBUTE, total, name, b"\x12", inner, b"\x0a", size, content))
 
 
-def encode_span(ids: bytes, own: int, times: tuple[int, int], text: bytes, more: bytes = b"") -> bytes:
-    """Encode a span: its trace and parent, its own id, its begin and end; and everything else."""
-    start, end = times
-    own_part = _OWN(b"\x12\x08", own.to_bytes(8), b"\x39", start, b"\x41", end)
-    size = len(ids) + len(own_part) + len(text) + len(more)
-    return b"".join((b"\x12", varint(size), ids, own_part, text, more))
+def encode_trace(trace: int) -> bytes:
+    """Encode the trace of a span."""
+    return b"\x0a\x10" + trace.to_bytes(16)
+
+
+def encode_parent(parent: int) -> bytes:
+    """Encode the parent of a span. A span without one has no such field."""
+    return b"\x22\x08" + parent.to_bytes(8)
+
+
+def encode_span(ids: bytes, own: int, start: int, end: int, text: bytes) -> bytes:
+    """Encode a span: its trace and parent, its own id, its begin and end; and everything else.
+
+    A span that ends before it begins, because the clock was set back, ends at once.
+    """
+    own_part = pack_own(own.to_bytes(8), START, start, END, max(start, end))
+    return b"".join((span_head(len(ids) + len(OWN_ID) + len(text)), ids, OWN_ID, own_part, text))
+
+
+def span_head(size: int) -> bytes:
+    """Return the first bytes of a span in a request, by the size of everything but what ``pack_own`` gives."""
+    return b"\x12" + varint(size + _OWN.size)
 
 
 def encode_status(error: str) -> bytes:
     """Encode the status of a span that failed."""
-    return block(b"\x7a", block(b"\x12", _text_on_wire(error)) + b"\x18\x02")
+    return length_field(b"\x7a", length_field(b"\x12", _text_on_wire(error)) + b"\x18\x02")
 
 
 def encode_links(links: Iterable[LinkParts]) -> bytes:
     """Encode the links of a span."""
     return b"".join(
-        block(
+        length_field(
             b"\x6a",
             b"\x0a\x10" + trace.to_bytes(16) + b"\x12\x08" + span.to_bytes(8)
             + encode_attributes(attributes, _LINK_ATTRIBUTE),
@@ -96,10 +126,13 @@ def encode_links(links: Iterable[LinkParts]) -> bytes:
 def encode_request(resource: Mapping[str, Any], scope: tuple[str, str], spans: Sequence[bytes]) -> bytes:
     """Encode a request with spans of one process."""
     attributes = tuple((key, value if _is_int(value) else str(value)) for key, value in resource.items())
-    head = block(b"\x0a", encode_attributes(attributes, _RESOURCE_ATTRIBUTE))
+    head = length_field(b"\x0a", encode_attributes(attributes, _RESOURCE_ATTRIBUTE))
     name, version = scope
-    named = block(b"\x0a", block(b"\x0a", name.encode()) + block(b"\x12", version.encode()))
-    return block(b"\x0a", head + block(b"\x12", named + b"".join(spans)))
+    named = length_field(b"\x0a", length_field(b"\x0a", name.encode()) + length_field(b"\x12", version.encode()))
+    # One copy of the spans, which may be a megabyte.
+    size = len(named) + sum(map(len, spans))
+    of_scope = b"\x12" + varint(size)
+    return b"".join((b"\x0a", varint(len(head) + len(of_scope) + size), head, of_scope, named, *spans))
 
 
 def _is_int(value: object) -> bool:
@@ -108,7 +141,7 @@ def _is_int(value: object) -> bool:
 
 @lru_cache(maxsize=1_024)
 def _key_on_wire(key: str) -> bytes:
-    return block(b"\x0a", key.encode())
+    return length_field(b"\x0a", key.encode())
 
 
 def _text_on_wire(text: str) -> bytes:

@@ -14,7 +14,7 @@ import msgspec
 from weft.core import values
 from weft.observe.pictures.layout import Area, lay_out
 from weft.observe.pictures.metrics import LayoutMetrics
-from weft.observe.pictures.model import ArrowKind, Box, BoxGroup, GroupKind, Picture, Shape, cleaned
+from weft.observe.pictures.model import ArrowKind, Box, BoxGroup, GroupKind, Picture, Shape, with_printable_texts
 from weft.observe.pictures.ranks import Size
 from weft.observe.pictures.svg import metrics_of
 
@@ -77,7 +77,7 @@ class DrawnPicture(msgspec.Struct, frozen=True):
     groups: list[DrawnGroup]
 
 
-def still(picture: Picture) -> Picture:
+def without_state(picture: Picture) -> Picture:
     """Return the picture without the state of a run."""
     return Picture(
         picture.title,
@@ -87,15 +87,15 @@ def still(picture: Picture) -> Picture:
     )
 
 
-def digest_of(picture: Picture) -> str:
+def picture_digest(picture: Picture) -> str:
     """Return the digest of a picture, whatever the state of its run."""
-    return values.digest(msgspec.json.encode(still(picture)))
+    return values.digest(msgspec.json.encode(without_state(picture)))
 
 
 def draw(picture: Picture) -> DrawnPicture:
     """Lay a picture out. Slow for large pictures."""
-    digest = digest_of(picture)
-    picture = cleaned(still(picture))
+    digest = picture_digest(picture)
+    picture = with_printable_texts(without_state(picture))
     layout = lay_out(picture, _metrics(picture))
     boxes = [
         DrawnBox(box.id, *_sides(area), box.title, box.subtitle, box.kind, box.shape, box.group, box.tip)

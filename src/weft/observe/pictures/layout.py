@@ -57,7 +57,7 @@ def lay_out(picture: Picture, metrics: LayoutMetrics) -> Layout:
 def lay_out_within(picture: Picture, metrics: LayoutMetrics, width_max: int) -> Layout | None:
     """Lay out a picture as ``lay_out`` does; None if it is wider than ``width_max`` or has direct lines."""
     ranked = _ordered_ranks(picture, metrics)
-    if ranked.direct or any(_least(row, ranked, metrics) > width_max for row in ranked.rows):
+    if ranked.direct or any(_width_min(row, ranked, metrics) > width_max for row in ranked.rows):
         return None
     layout = _placed(ranked, metrics, len(picture.boxes))
     return layout if layout.width <= width_max else None
@@ -77,7 +77,7 @@ def _placed(ranked: Ranked, metrics: LayoutMetrics, boxes: int) -> Layout:
     return _Drawing(ranked, metrics, positions, boxes).layout()
 
 
-def _least(row: list[int], ranked: Ranked, metrics: LayoutMetrics) -> int:
+def _width_min(row: list[int], ranked: Ranked, metrics: LayoutMetrics) -> int:
     """Return the minimum width of a rank."""
     vertices = [ranked.vertices[number] for number in row]
     return sum(metrics.distance(*pair) for pair in pairwise(vertices)) + (vertices[-1].width if vertices else 0)
@@ -104,7 +104,7 @@ class _Drawing:
         self.metrics = metrics
         self.boxes = boxes
         self._positions = positions
-        self._ports = _aligned(ranked, positions, metrics)
+        self._ports = _align_arrows(ranked, positions, metrics)
         self.channels: list[list[LineTurn]] = [[] for _ in range(len(ranked.rows) + 1)]
         """The turns above each rank. The last entry has the turns below all ranks."""
         self.ways = [self._turns(chain) for chain in ranked.chains]
@@ -179,7 +179,7 @@ class _Drawing:
         return Area(vertex.x, top + (height - vertex.height) // 2, vertex.width, vertex.height)
 
 
-def _aligned(ranked: Ranked, positions: Positions, metrics: LayoutMetrics) -> dict[tuple[int, int, bool], int]:
+def _align_arrows(ranked: Ranked, positions: Positions, metrics: LayoutMetrics) -> dict[tuple[int, int, bool], int]:
     """Return the x at which arrows meet boxes, by box, arrow and whether they leave. Lines are straight if possible."""
     ports: dict[tuple[int, int, bool], int] = {}
     for leaves, table in ((True, positions.leaving), (False, positions.entering)):
@@ -198,14 +198,14 @@ def _aligned(ranked: Ranked, positions: Positions, metrics: LayoutMetrics) -> di
             if index + 1 < len(found):
                 high = ports[box, found[index + 1][1].arrow, leaves] - (metrics.port + 1) // 2
             key = (box, chain.arrow, leaves)
-            opposite = _opposite(ranked, positions, ports, (other, chain, leaves))
+            opposite = _other_end(ranked, positions, ports, (other, chain, leaves))
             if opposite is not None and low <= opposite <= high:
                 ports[key] = opposite
             low = ports[key] + (metrics.port + 1) // 2
     return ports
 
 
-def _opposite(
+def _other_end(
     ranked: Ranked,
     positions: Positions,
     ports: dict[tuple[int, int, bool], int],

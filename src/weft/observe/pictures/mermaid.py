@@ -6,7 +6,7 @@ import json
 from typing import Final
 
 from weft.observe.pictures.colours import LIGHT
-from weft.observe.pictures.model import Arrow, Box, Mark, Picture, Shape, cleaned
+from weft.observe.pictures.model import Arrow, Box, Mark, Picture, Shape, with_printable_texts
 
 SHAPES: Final[dict[Shape, tuple[str, str]]] = {
     "plain": ("[", "]"),
@@ -24,7 +24,7 @@ EXTRAS: Final[dict[Mark, str]] = {
 
 def render_mermaid(picture: Picture) -> str:
     """Return the source of a flowchart. Its boxes are ``b0``, ``b1``, … in the order of the picture."""
-    picture = cleaned(picture)
+    picture = with_printable_texts(picture)
     names = {box.id: f"b{number}" for number, box in enumerate(picture.boxes)}
     lines = []
     title = " · ".join(filter(None, (picture.title, picture.subtitle)))

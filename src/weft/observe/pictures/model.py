@@ -1,7 +1,8 @@
 """The parts of a picture: boxes with a state, and arrows between them.
 
-Titles and labels may contain any text. ``cleaned`` turns each into one printable line, so that no renderer has to deal
-with line breaks, escape sequences or lone surrogates. Each renderer quotes texts for its own format.
+Titles and labels may contain any text. ``with_printable_texts`` turns each into one printable line, so that no
+renderer has to deal with line breaks, escape sequences or lone surrogates. Each renderer quotes texts for its own
+format.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class Picture(msgspec.Struct, frozen=True):
         return any(box.mark != "idle" or box.times for box in self.boxes)
 
 
-def cleaned(picture: Picture) -> Picture:
+def with_printable_texts(picture: Picture) -> Picture:
     """Return the same picture with printable one-line texts."""
     return Picture(
         title=printable(picture.title),

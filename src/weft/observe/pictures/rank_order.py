@@ -127,7 +127,7 @@ def add_lanes(ranked: Ranked, labels: list[Size]) -> None:
     ordering = Ordering(ranked)
     up = [chain for chain in ranked.chains if chain.up]
     for chain in sorted(up, key=lambda chain: (_height(ranked, chain), chain.arrow)):
-        around = _body(ranked, ordering, chain)
+        around = _vertices_in_loop(ranked, ordering, chain)
         _add_lane(ranked, chain, around, labels[chain.arrow])
 
 
@@ -136,7 +136,7 @@ def _height(ranked: Ranked, chain: Chain) -> int:
     return ranked.vertices[source].rank - ranked.vertices[to].rank
 
 
-def _body(ranked: Ranked, ordering: Ordering, chain: Chain) -> set[int]:
+def _vertices_in_loop(ranked: Ranked, ordering: Ordering, chain: Chain) -> set[int]:
     """Return the vertices between the target of a back arrow and its source, including existing lanes."""
     source, header = chain.vertices
     body = _reached(header, ordering.below) & _reached(source, ordering.above) | {source, header}

@@ -77,13 +77,13 @@ def rank(picture: Picture, boxes: list[Size], labels: list[Size]) -> Ranked:
     back |= _closing(len(boxes), ends, back)
     depths = _depths(len(boxes), [end for number, end in enumerate(ends) if number not in back])
     down = [depths[source] < depths[to] for source, to in ends]
-    direct = _direct([depths[to] - depths[source] for source, to in ends])
+    direct = _longest_arrows([depths[to] - depths[source] for source, to in ends])
     labelled = {
         depths[source]
         for number, (source, _) in enumerate(ends)
         if down[number] and labels[number][0] and number not in direct
     }
-    levels = _levels(max(depths, default=-1) + 1, labelled)
+    levels = _ranks_of_depths(max(depths, default=-1) + 1, labelled)
     ranked = Ranked([], [[] for _ in range(levels[-1] + 1 if levels else 0)])
     for depth, (width, height) in zip(depths, boxes, strict=True):
         ranked.add(Vertex("box", levels[depth], width, height))
@@ -104,7 +104,7 @@ def rank(picture: Picture, boxes: list[Size], labels: list[Size]) -> Ranked:
     return ranked
 
 
-def _direct(heights: list[int]) -> set[int]:
+def _longest_arrows(heights: list[int]) -> set[int]:
     """Return the longest arrows, without which the others have few enough bends. Heights of arrows up are negative."""
     down = {number: height - 1 for number, height in enumerate(heights) if height > 0}
     up = {number: 1 - height + LANE_BENDS for number, height in enumerate(heights) if height <= 0}
@@ -168,7 +168,7 @@ def _depths(count: int, ends: list[tuple[int, int]]) -> list[int]:
     return depths
 
 
-def _levels(count: int, labelled: set[int]) -> list[int]:
+def _ranks_of_depths(count: int, labelled: set[int]) -> list[int]:
     """Return the rank of the boxes of each depth."""
     levels = []
     level = 0

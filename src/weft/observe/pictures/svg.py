@@ -10,7 +10,7 @@ from html import escape
 
 from weft.observe.pictures.layout import Area, ArrowRoute, Point, lay_out
 from weft.observe.pictures.metrics import LayoutMetrics
-from weft.observe.pictures.model import Arrow, Box, Mark, Picture, cleaned
+from weft.observe.pictures.model import Arrow, Box, Mark, Picture, with_printable_texts
 from weft.observe.pictures.ranks import Size
 from weft.observe.pictures.svg_style import fitted, style, text_width
 from weft.observe.pictures.text_wrap import wrapped
@@ -42,7 +42,7 @@ SIGNS: dict[Mark, str] = {
 
 def render_svg(picture: Picture) -> str:
     """Return the picture as SVG."""
-    picture = cleaned(picture)
+    picture = with_printable_texts(picture)
     live = picture.live
     layout = lay_out(picture, metrics_of(picture))
     title = fitted(picture.title, 17, 900)
@@ -142,7 +142,7 @@ def _box(box: Box, area: Area, *, live: bool) -> str:
     tip = "\n".join(filter(None, (box.title, box.tip or box.subtitle, *box.badges, box.mark if live else "")))
     parts = [f'<g class="box {box.mark}"><title>{escape(tip)}</title>', _outline(box, area)]
     if box.shape != "start" or box.title:
-        parts += _inside(box, area, live=live)
+        parts += _draw_contents(box, area, live=live)
     return "".join([*parts, "</g>"])
 
 
@@ -166,7 +166,7 @@ def _outline(box: Box, area: Area) -> str:
     return f'{rectangle} rx="8"/>'
 
 
-def _inside(box: Box, area: Area, *, live: bool) -> Iterator[str]:
+def _draw_contents(box: Box, area: Area, *, live: bool) -> Iterator[str]:
     side = PAD + (8 if box.shape in ("end", "choice", "start") else 0)
     x, y = area.x + side, area.y + 9
     if live:
@@ -241,7 +241,7 @@ def _path(points: list[Point]) -> str:
     parts = [f"M{points[0][0]} {points[0][1]}"]
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):
         reach = min(CORNER, _length(before, corner) / 2, _length(corner, after) / 2)
-        begin, end = _towards(corner, before, reach), _towards(corner, after, reach)
+        begin, end = _point_towards(corner, before, reach), _point_towards(corner, after, reach)
         parts.append(f"L{begin[0]:g} {begin[1]:g}Q{corner[0]} {corner[1]} {end[0]:g} {end[1]:g}")
     parts.append(f"L{points[-1][0]} {points[-1][1]}")
     return "".join(parts)
@@ -251,7 +251,7 @@ def _length(one: Point, other: Point) -> int:
     return abs(one[0] - other[0]) + abs(one[1] - other[1])
 
 
-def _towards(point: Point, other: Point, reach: float) -> tuple[float, float]:
+def _point_towards(point: Point, other: Point, reach: float) -> tuple[float, float]:
     length = _length(point, other)
     if not length:
         return point

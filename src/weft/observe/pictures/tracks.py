@@ -40,13 +40,13 @@ def lay_tracks(turns: list[LineTurn]) -> int:
     """Assign a track to every line that turns. Returns the number of tracks."""
     bent = sorted((turn for turn in turns if not turn.is_straight), key=lambda turn: (turn.left, turn.right))
     if len(bent) ** 2 > PAIRS_MAX:
-        return _pack(bent)
+        return _give_free_tracks(bent)
     above = _preferences(bent)
     tracks: list[list[LineTurn]] = []
-    for index in _ordered_tracks(above):
+    for index in _order_turns(above):
         turn = bent[index]
         turn.track = 1 + max((bent[other].track for other in above[index]), default=-1)
-        while turn.track < len(tracks) and any(_meet(turn, other) for other in tracks[turn.track]):
+        while turn.track < len(tracks) and any(_overlap(turn, other) for other in tracks[turn.track]):
             turn.track += 1
         while len(tracks) <= turn.track:
             tracks.append([])
@@ -54,7 +54,7 @@ def lay_tracks(turns: list[LineTurn]) -> int:
     return len(tracks)
 
 
-def _pack(bent: list[LineTurn]) -> int:
+def _give_free_tracks(bent: list[LineTurn]) -> int:
     """Use as few tracks as possible, regardless of crossings. From the left, each turn takes the first free track."""
     free: list[tuple[int, int]] = []
     for turn in bent:
@@ -70,7 +70,7 @@ def _preferences(bent: list[LineTurn]) -> list[set[int]]:
     for one, first in enumerate(bent):
         for other in range(one + 1, len(bent)):
             second = bent[other]
-            if not _meet(first, second):
+            if not _overlap(first, second):
                 continue
             difference = _cost(first, second) - _cost(second, first)
             if difference < 0:
@@ -80,7 +80,7 @@ def _preferences(bent: list[LineTurn]) -> list[set[int]]:
     return above
 
 
-def _meet(one: LineTurn, other: LineTurn) -> bool:
+def _overlap(one: LineTurn, other: LineTurn) -> bool:
     return one.left <= other.right and other.left <= one.right
 
 
@@ -91,7 +91,7 @@ def _cost(upper: LineTurn, lower: LineTurn) -> int:
     return crossings + COVERED * sum(x in up for x in down)
 
 
-def _ordered_tracks(above: list[set[int]]) -> list[int]:
+def _order_turns(above: list[set[int]]) -> list[int]:
     """Order turns so that those that should be above come first. In a cycle, the fewest preferences are dropped."""
     waiting = [set(others) for others in above]
     pending = dict.fromkeys(range(len(above)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from weft.observe.pictures.model import Picture
 
 
-def united(a: Picture, b: Picture) -> Picture:
+def union_of(a: Picture, b: Picture) -> Picture:
     """Return one picture with the boxes, arrows and groups of both, those of the first in their order."""
     boxes = {box.id: box for box in (*b.boxes, *a.boxes)}
     arrows = {(arrow.id, arrow.source, arrow.to): arrow for arrow in (*b.arrows, *a.arrows)}

@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from weft.pipelines.faults import StepFault
 from weft.pipelines.limits import FORMAT_CHARS_MAX
-from weft.pipelines.rows import check_rows, is_absent, is_number, named_kind, values_of
+from weft.pipelines.rows import check_rows, field_values, is_absent, is_number, named_kind
 from weft.pipelines.steps.base import PipelineStep
 
 _ISO: Final = re.compile(r"[0-9][0-9Ww:.,+\- Tt]*[0-9Zz]", re.ASCII)
@@ -45,7 +45,7 @@ class ParseDate(PipelineStep, frozen=True, kw_only=True):
         rows = check_rows(data)
         read, into = self._reader(), self.into or self.field
         found = []
-        for index, (row, value) in enumerate(zip(rows, values_of(rows, self.field), strict=True)):
+        for index, (row, value) in enumerate(zip(rows, field_values(rows, self.field), strict=True)):
             try:
                 date = None if is_absent(value) else read(value).isoformat()
             except (ValueError, OverflowError) as error:
@@ -71,7 +71,7 @@ class ParseDate(PipelineStep, frozen=True, kw_only=True):
         if self.format:
             form = self.format
             return lambda value: _placed(datetime.strptime(_date_text(value), form), local)  # noqa: DTZ007
-        return lambda value: _placed(_plain(_date_text(value)), local)
+        return lambda value: _placed(_parse_standard_date(_date_text(value)), local)
 
 
 def zone(name: str) -> tzinfo:
@@ -86,7 +86,7 @@ def zone(name: str) -> tzinfo:
         ) from None
 
 
-def _plain(text: str) -> datetime:
+def _parse_standard_date(text: str) -> datetime:
     """Read a date in ISO 8601 or RFC 5322. Raises ValueError."""
     if _ISO.fullmatch(text):
         return datetime.fromisoformat(text.upper())

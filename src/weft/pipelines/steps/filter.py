@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from weft.pipelines.faults import StepFault
 from weft.pipelines.limits import FIELDS_MAX
-from weft.pipelines.rows import MISSING, NUMBERS, Row, check_row_count, check_rows, equal, read_column, reader
+from weft.pipelines.rows import MISSING, NUMBERS, Row, check_row_count, check_rows, equal, field_reader, read_column
 from weft.pipelines.steps.base import PipelineStep
 
 Keep = Callable[[Sequence[Row], str, Any], list[Row]]
@@ -93,7 +93,7 @@ class TableSelect(PipelineStep, frozen=True, kw_only=True):
         fields = self.fields
         if not any("." in field for field in fields):
             return [{field: row.get(field) for field in fields} for row in rows]
-        readers = [(field, reader(field)) for field in fields]
+        readers = [(field, field_reader(field)) for field in fields]
         return [{field: _or_null(read(row)) for field, read in readers} for row in rows]
 
 

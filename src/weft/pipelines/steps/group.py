@@ -16,12 +16,13 @@ from weft.pipelines.rows import (
     MISSING,
     NUMBERS,
     Row,
+    check_row_count,
+    field_values,
     is_absent,
     key_value,
     named_kind,
     order_key,
     read_keys,
-    values_of,
 )
 from weft.pipelines.steps.base import PipelineStep
 
@@ -58,8 +59,31 @@ class GroupBy(PipelineStep, frozen=True, kw_only=True):
             raise StepFault("bad_argument", f"{self.result} is both a key and the name of the figure.", 'Add "as".')
 
     def apply(self, data: Any, stored: Mapping[str, Any]) -> Any:
+        made = self._in_one_pass(data)
+        return self._column_by_column(data) if made is None else made
+
+    def _in_one_pass(self, data: Any) -> list[Row] | None:
+        """Group rows by one text, with numbers as values; None if they are not like that. Each row is read once."""
+        if type(data) is not list or not self.field or len(self.keys) > 1:
+            return None
+        check_row_count(len(data))
+        (by,), field = self.keys, self.field
+        groups: defaultdict[Hashable, list[Any]] = defaultdict(list)
+        try:
+            for row in data:
+                groups[row[by]].append(row[field])
+        except (KeyError, TypeError):
+            return None
+        made: list[Row] = []
+        for key, values in groups.items():
+            if type(key) is not str or not set(map(type, values)) <= NUMBERS:
+                return None
+            made.append({by: key, self.result: self._figure(values)})
+        return made
+
+    def _column_by_column(self, data: Any) -> list[Row]:
         rows, keys = read_keys(data, self.keys)
-        values = values_of(rows, self.field) if self.field else [1] * len(rows)
+        values = field_values(rows, self.field) if self.field else [1] * len(rows)
         present = self._checked(values)
         groups: defaultdict[Hashable, list[Any]] = defaultdict(list)
         for key, value in zip(keys, values, strict=True):

@@ -25,6 +25,8 @@ class HttpRequestStep(PipelineStep, frozen=True, kw_only=True):
     method: Literal["GET", "POST"] = "GET"
     params: dict[str, Any] = named(default_factory=dict)
     headers: dict[str, str] = named(default_factory=dict)
+    auth_profile: str = ""
+    """The name of the credentials to use, as the settings have them. They go to their hosts only."""
     timeout: str | float = HTTP_S_MAX
     """Seconds, or a duration such as "10s"."""
 

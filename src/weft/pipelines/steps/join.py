@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, repeat
+from operator import contains
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -12,7 +13,7 @@ from msgspec import Meta
 
 from weft.pipelines.faults import StepFault
 from weft.pipelines.limits import DATA_BYTES_MAX, FIELDS_MAX
-from weft.pipelines.rows import Row, check_row_count, columns, read_keys
+from weft.pipelines.rows import Row, check_row_count, field_names, read_keys
 from weft.pipelines.steps.base import PipelineStep
 
 Table = str | list[Any]
@@ -54,17 +55,19 @@ class TableJoin(PipelineStep, frozen=True, kw_only=True):
         )
         names = self._right_names(left, right)
         nulls = dict.fromkeys(names.values()) if self.how == "left" else None
-        if len(set(right_keys)) == len(right) and len(set(keys)) == len(keys):
+        last = dict(zip(right_keys, right, strict=True))
+        if len(last) == len(right) and len(set(keys)) == len(keys):
             # No row is repeated, so the result is no larger than both tables.
             same = {*map(type, keys), *map(type, right_keys)} in ({int}, {str})
-            others = dict(zip(right_keys, _added(right, names, same_keys=same), strict=True))
+            added = _added_columns(right, names, same_keys=same)
+            others = last if added is right else dict(zip(right_keys, added, strict=True))
             others.pop(None, None)
             return _each_once(left, map(others.get, keys), nulls)
-        several = _places(right_keys)
+        several = _positions_of_keys(right_keys)
         matches: list[Sequence[int]] = [several.get(key, ()) for key in keys]
         check_row_count(sum(len(found) or nulls is not None for found in matches), "the join")
         _check_size(left, right, matches)
-        added = _added(right, names)
+        added = _added_columns(right, names)
         nothing = () if nulls is None else (nulls,)
         return [
             row | other
@@ -76,8 +79,8 @@ class TableJoin(PipelineStep, frozen=True, kw_only=True):
         """Return the names of the right fields in the result. A field that both sides are joined on appears once."""
         both = {name for name, other in self.pairs if name == other and "." not in name}
         names: dict[str, str] = {}
-        own = [name for name in columns(right) if name not in both]
-        if len(own) <= _NAMES_LOOKED_FOR and not any(name in row for name in own for row in left):
+        own = [name for name in field_names(right) if name not in both]
+        if len(own) <= _NAMES_LOOKED_FOR and not any(any(map(contains, left, repeat(name))) for name in own):
             return {name: name for name in own}
         taken: set[str] = set().union(*left)
         taken_after = taken | {name for name in own if name not in taken}
@@ -98,7 +101,7 @@ def _each_once(left: Sequence[Row], others: Iterable[Row | None], nulls: Row | N
     return [row | (nulls if other is None else other) for row, other in pairs]
 
 
-def _added(right: Sequence[Row], names: Mapping[str, str], *, same_keys: bool = False) -> Sequence[Row]:
+def _added_columns(right: Sequence[Row], names: Mapping[str, str], *, same_keys: bool = False) -> Sequence[Row]:
     """Return what the right rows add to those on the left.
 
     ``same_keys``: keys that are equal are also of one type, so that it does not matter whose value is taken.
@@ -143,7 +146,7 @@ def _read_joined_table(table: Any, names: Sequence[str], side: str) -> tuple[lis
     return rows, keys if len(names) == 1 else [None if None in key else key for key in keys]  # type: ignore[operator]
 
 
-def _places(keys: Sequence[Hashable]) -> dict[Hashable, list[int]]:
+def _positions_of_keys(keys: Sequence[Hashable]) -> dict[Hashable, list[int]]:
     """Return where each key is. A key of None meets nothing."""
     places: defaultdict[Hashable, list[int]] = defaultdict(list)
     for index, key in enumerate(keys):

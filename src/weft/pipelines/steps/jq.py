@@ -34,7 +34,7 @@ class JqTransform(PipelineStep, frozen=True, kw_only=True):
         if _LONG_NUMBER.search(raw):
             _refuse_inexact(data, "")
         try:
-            text = compiled(self.query).input_text(raw.decode()).text()
+            text = compile_jq(self.query).input_text(raw.decode()).text()
         except ValueError as error:
             raise StepFault("bad_value", f"the program failed: {_jq_error_line(error)}") from None
         outputs = [_decode(line) for line in text.split("\n")] if text else []
@@ -42,7 +42,7 @@ class JqTransform(PipelineStep, frozen=True, kw_only=True):
 
 
 @lru_cache(maxsize=64)
-def compiled(query: str) -> Any:
+def compile_jq(query: str) -> Any:
     """Compile a jq program. Raises StepFault."""
     import jq  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415 - an extra
 

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from weft.pipelines.faults import StepFault
 from weft.pipelines.limits import PATTERN_CHARS_MAX
-from weft.pipelines.rows import check_rows, is_absent, named_kind, values_of
+from weft.pipelines.rows import check_rows, field_values, is_absent, named_kind
 from weft.pipelines.steps.base import PipelineStep
 
 _PROGRAM_BYTES_MAX = 8 << 20
@@ -28,12 +28,12 @@ class RegexExtract(PipelineStep, frozen=True, kw_only=True):
 
     def apply(self, data: Any, stored: Mapping[str, Any]) -> Any:
         rows = check_rows(data)
-        pattern = compiled(self.pattern)
+        pattern = compile_linear_pattern(self.pattern)
         group = self._group(pattern)
         into = self.into or self.field
         return [
             {**row, into: self._found(pattern, group, index, value)}
-            for index, (row, value) in enumerate(zip(rows, values_of(rows, self.field), strict=True))
+            for index, (row, value) in enumerate(zip(rows, field_values(rows, self.field), strict=True))
         ]
 
     def _group(self, pattern: Any) -> int:
@@ -56,7 +56,7 @@ class RegexExtract(PipelineStep, frozen=True, kw_only=True):
 
 
 @lru_cache(maxsize=64)
-def compiled(pattern: str) -> Any:
+def compile_linear_pattern(pattern: str) -> Any:
     """Compile a pattern for matching in linear time. Raises StepFault."""
     import re2  # type: ignore[import-untyped,unused-ignore]  # noqa: PLC0415 - an extra
 

@@ -50,13 +50,15 @@ class Adopter:
         if await self._is_adopted(bundle):
             return await Importer(self._service).describe(bundle, created=frozenset())
         await self._check_rows(bundle)
-        fresh = {run.about.uid for run in bundle.runs if await self._row(run) is None}
+        fresh = {run.about.uid for run in bundle.runs if await self._row_of_run(run) is None}
         await Importer(self._service).write_new(bundle, fresh)
         while True:
             await self._check_rows(bundle)
-            batch = [append for run in bundle.runs if (append := await self._opened(run, bundle, by)) is not None]
+            batch = [
+                append for run in bundle.runs if (append := await self._reopening_append(run, bundle, by)) is not None
+            ]
             boundary("adopt.before")
-            outcomes = await self._service.write_together(batch, self._entry(bundle, by))
+            outcomes = await self._service.write_together(batch, self._audit_entry(bundle, by))
             boundary("adopt.after")
             if all(outcome is Outcome.ACCEPTED for outcome in outcomes):
                 return await Importer(self._service).describe(bundle, created=frozenset(fresh))
@@ -88,7 +90,7 @@ class Adopter:
 
     async def _is_adopted(self, bundle: CheckedBundle) -> bool:
         """Return whether this bundle was adopted here before."""
-        row = await self._row(bundle.run(bundle.manifest.root))
+        row = await self._row_of_run(bundle.run(bundle.manifest.root))
         if row is None or row.status == IMPORTED:
             return False
         digest = bundle.manifest.moved
@@ -101,15 +103,15 @@ class Adopter:
     async def _check_rows(self, bundle: CheckedBundle) -> None:
         """Raise Refused or IdTaken if a run of the bundle cannot continue here."""
         root = bundle.run(bundle.manifest.root).about
-        above = await self._row(bundle.run(root.uid))
+        above = await self._row_of_run(bundle.run(root.uid))
         if above is None or above.status == IMPORTED:  # also a copy that was imported after the run was deleted
             await self._check_audit(root.id, bundle.manifest.moved)
         for run in bundle.runs:
-            row = await self._row(run)
+            row = await self._row_of_run(run)
             if row is None:
                 await self._check_free(run)
                 continue
-            here = await self._here(row, len(run.events) + 1)
+            here = await self._events_here(row, len(run.events) + 1)
             if row.status == MOVED and len(here) == len(run.events) and run.about.uid == root.uid:
                 raise Refused(
                     f"{row.id} was moved away from here with this bundle, and continues in another store.",
@@ -144,9 +146,9 @@ class Adopter:
 
     # --- opening the runs here ------------------------------------------------------------------------------------
 
-    async def _opened(self, run: CheckedRun, bundle: CheckedBundle, by: str) -> Append | None:
+    async def _reopening_append(self, run: CheckedRun, bundle: CheckedBundle, by: str) -> Append | None:
         """Return the append that restores the status a run had before the move; None if the run has it already."""
-        row = await self._row(run)
+        row = await self._row_of_run(run)
         if row is None:
             raise NotFound(f"{run.about.id} was deleted meanwhile.", run_id=run.about.id)
         if row.status not in (IMPORTED, MOVED) and row.seq == len(run.events):
@@ -187,7 +189,7 @@ class Adopter:
             ledger=moves,
         )
 
-    def _entry(self, bundle: CheckedBundle, by: str) -> AuditEntry:
+    def _audit_entry(self, bundle: CheckedBundle, by: str) -> AuditEntry:
         """Return the entry of the audit table, which is written with the adoption, and outlives the run."""
         about = bundle.run(bundle.manifest.root).about
         return AuditEntry(
@@ -203,10 +205,10 @@ class Adopter:
 
     # --- reads ----------------------------------------------------------------------------------------------------
 
-    async def _row(self, run: CheckedRun) -> RunRow | None:
+    async def _row_of_run(self, run: CheckedRun) -> RunRow | None:
         return await self._service.store.directory.row(RunUid(run.about.uid))
 
-    async def _here(self, row: RunRow, limit: int) -> Sequence[StoredEvent]:
+    async def _events_here(self, row: RunRow, limit: int) -> Sequence[StoredEvent]:
         return await self._service.store.log.events(row.uid, after=Seq(0), limit=limit)
 
 

@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from weft.core import events as e
 from weft.core.ids import RunUid, Seq
 from weft.errors import LimitExceeded, NotFound, Refused, UsageError
 from weft.ports.run_query import RunQuery
@@ -78,15 +77,15 @@ class Exporter:
             await self._read_log(one)
             if moved:
                 self._keys[one.uid] = await self._service.store.log.keys(one.uid)
-        definitions = await self._definitions(rows)
-        await self._redact(list(definitions.values()))
+        definitions = await self._load_definitions(rows)
+        await self._redact_all(list(definitions.values()))
         left_out = [name for name, text in definitions.items() if self._redactor.mentions(text)]
         for name in left_out:
             self._redactor.redacted.append(
                 layout.Redaction(run="", seq=0, pointer=layout.definition_file(*name), why="it contains a secret")
             )
             del definitions[name]
-        output = await self._streams(rows) if streams else {}
+        output = await self._read_streams(rows) if streams else {}
         if moved:
             self._check_whole(row)
         logs = {one.uid: layout.log_bytes(one.uid, self._logs[one.uid]) for one in rows}
@@ -95,7 +94,7 @@ class Exporter:
             version=package_version("weft"),
             formats=sorted({one.format for one in rows}),
             root=row.uid,
-            runs=[self._described(one, logs[one.uid]) for one in rows],
+            runs=[self._describe_run(one, logs[one.uid]) for one in rows],
             definitions=[layout.BundledDefinition(name=name, version=version) for name, version in definitions],
             blobs=[layout.BundledBlob(sha256=digest, size=len(data)) for digest, data in sorted(self._blobs.items())],
             streams=[
@@ -119,7 +118,7 @@ class Exporter:
         if (await self._service.search(RunQuery(parent=row.uid, limit=1))).rows:
             raise Refused(f"{row.id} has child runs.", hint="Export a bundle: weft export RUN --tree -o FILE")
         await self._read_log(row)
-        await self._redact([])
+        await self._redact_all([])
         events = self._logs[row.uid]
         exported = Exported(
             weft=EVENTS,
@@ -166,7 +165,7 @@ class Exporter:
             if one.seq > row.seq:
                 break  # written after the row was read
             events.append(one)
-            self._count(len(one.body))
+            self._count_bytes(len(one.body))
         if events and events[0].seq > 1:
             raise Refused(f"{row.id} cannot be exported: the beginning of its log was deleted.")
         self._logs[row.uid] = events
@@ -187,11 +186,11 @@ class Exporter:
                     message = f"{row.id} cannot be exported: its blob {digest} is not in the store."
                     raise NotFound(message, hint="weft show RUN names the value.") from None
                 continue
-            self._count(len(data))
+            self._count_bytes(len(data))
             self._blobs[digest] = data
             left += layout.named_blobs(data)
 
-    def _count(self, size: int) -> None:
+    def _count_bytes(self, size: int) -> None:
         self._bytes += size
         if self._bytes > BYTES_MAX:
             raise LimitExceeded(
@@ -200,13 +199,13 @@ class Exporter:
                 code="limit.bundle",
             )
 
-    async def _definitions(self, rows: Sequence[RunRow]) -> dict[tuple[str, str], bytes]:
+    async def _load_definitions(self, rows: Sequence[RunRow]) -> dict[tuple[str, str], bytes]:
         """Return the versions that the logs name, as files."""
         found: dict[tuple[str, str], bytes] = {}
         for row in rows:
             if not needs_definition(row.style):
                 continue
-            for version in dict.fromkeys([row.version, *_versions(self._logs[row.uid])]):
+            for version in dict.fromkeys([row.version, *layout.followed_versions(self._logs[row.uid], asked=True)]):
                 key = (row.workflow, version)
                 stored = await self._service.store.definitions.get(*key) if row.workflow != CATALOGUE else None
                 if stored is None or key in found:
@@ -223,7 +222,7 @@ class Exporter:
                 )
         return found
 
-    async def _streams(self, rows: Sequence[RunRow]) -> dict[tuple[RunUid, str], bytes]:
+    async def _read_streams(self, rows: Sequence[RunRow]) -> dict[tuple[RunUid, str], bytes]:
         """Return the output streams of the runs, as files without secrets."""
         found: dict[tuple[RunUid, str], bytes] = {}
         streams = self._service.store.streams
@@ -239,13 +238,13 @@ class Exporter:
                     for one in chunks
                 ]
                 data = b"".join(line + b"\n" for line in lines)
-                self._count(len(data))
+                self._count_bytes(len(data))
                 found[row.uid, name] = self._redactor.output(row.uid, name, data)
         return found
 
     # --- leaving out ----------------------------------------------------------------------------------------------
 
-    async def _redact(self, more: Sequence[bytes]) -> None:
+    async def _redact_all(self, more: Sequence[bytes]) -> None:
         texts = [*(one.body for events in self._logs.values() for one in events), *self._blobs.values(), *more]
         self._redactor = Redactor(secrets_in(texts), self._pointers)
         if self._redactor.is_idle:
@@ -253,7 +252,7 @@ class Exporter:
         changed = self._cut_blobs() | self._strike_blobs()
         for uid, events in self._logs.items():
             clean = [self._redactor.event(uid, one) for one in events]
-            self._logs[uid] = [StoredEvent(one.seq, one.at, _readdressed(one.body, changed)) for one in clean]
+            self._logs[uid] = [StoredEvent(one.seq, one.at, _update_references(one.body, changed)) for one in clean]
 
     def _strike_blobs(self) -> dict[str, bytes]:
         """Take secrets out of blobs. Returns those that changed, by their former digests."""
@@ -263,7 +262,7 @@ class Exporter:
             clean = self._redactor.blob(uid, seq, data)
             if clean != data:
                 changed[digest] = clean
-        return self._replace(changed)
+        return self._replace_blobs(changed)
 
     def _cut_blobs(self) -> dict[str, bytes]:
         """Take what the pointers name out of blobs. Returns those that changed, by their former digests."""
@@ -275,17 +274,17 @@ class Exporter:
                     if clean is not None:
                         changed[digest] = clean
                         self._redactor.redacted.append(layout.Redaction(run=uid, seq=one.seq, pointer=text, why=ASKED))
-        return self._replace(changed)
+        return self._replace_blobs(changed)
 
-    def _replace(self, changed: dict[str, bytes]) -> dict[str, bytes]:
+    def _replace_blobs(self, changed: dict[str, bytes]) -> dict[str, bytes]:
         for digest, data in changed.items():
             del self._blobs[digest]
             self._blobs[hashlib.sha256(data).hexdigest()] = data
         # Blobs that refer to a changed one change too.
         for digest, data in list(self._blobs.items()):
-            again = _readdressed(data, changed)
+            again = _update_references(data, changed)
             if again != data:
-                changed |= self._replace({digest: again})
+                changed |= self._replace_blobs({digest: again})
         return changed
 
     def _place_of(self, digest: str) -> tuple[str, Seq]:
@@ -297,7 +296,7 @@ class Exporter:
                     return uid, one.seq
         return "", Seq(0)
 
-    def _described(self, row: RunRow, log: bytes) -> layout.BundledRun:
+    def _describe_run(self, row: RunRow, log: bytes) -> layout.BundledRun:
         return layout.BundledRun(
             uid=row.uid,
             id=row.id,
@@ -327,19 +326,7 @@ def zip_files(files: dict[str, bytes]) -> bytes:
     return out.getvalue()
 
 
-def _versions(events: Sequence[StoredEvent]) -> list[str]:
-    """Return the versions that a log names."""
-    found: list[str] = []
-    for one in events:
-        event = e.decode(one.body)
-        if isinstance(event, e.RunStarted):
-            found.append(event.version)
-        elif isinstance(event, e.RunPatched):
-            found += [event.base, event.version]
-    return [version for version in found if version]
-
-
-def _readdressed(data: bytes, changed: dict[str, bytes]) -> bytes:
+def _update_references(data: bytes, changed: dict[str, bytes]) -> bytes:
     """Return a text in which references to changed blobs lead to the new ones."""
     for digest, new in changed.items():
         address = digest.encode()

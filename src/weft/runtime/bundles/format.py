@@ -18,6 +18,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Raw
 
+from weft.core import events as e
 from weft.core.ids import RunUid
 from weft.ports.definitions import Origin
 from weft.ports.store import StoredEvent
@@ -177,7 +178,19 @@ def log_bytes(uid: RunUid, events: Sequence[StoredEvent]) -> bytes:
     return b"".join(line + b"\n" for line in lines)
 
 
-def log_lines(data: bytes) -> Iterator[BundleLine]:
+def followed_versions(events: Sequence[StoredEvent], *, asked: bool = False) -> list[str]:
+    """Return the versions that a log followed; with ``asked``, also those of patches that had to wait."""
+    found: list[str] = []
+    for one in events:
+        event = e.decode(one.body)
+        if isinstance(event, e.RunStarted) or (asked and isinstance(event, e.PatchAsked)):
+            found.append(event.version)
+        elif isinstance(event, e.RunPatched):
+            found += [event.base, event.version]
+    return [version for version in dict.fromkeys(found) if version]
+
+
+def bundled_log_lines(data: bytes) -> Iterator[BundleLine]:
     """Yield the lines of a log. Raises msgspec.DecodeError."""
     for line in data.splitlines():
         yield _line.decode(line)

@@ -14,10 +14,13 @@ import msgspec
 from weft.core.ids import INTERNAL_WORKFLOWS, Epoch, Millis, RunUid, Seq, reserved_prefix, tenant_prefix
 from weft.errors import Corrupt, IdTaken
 from weft.ports.boundary import boundary
+from weft.ports.definitions import VERSION_MARK
 from weft.ports.new_run import NewRun
 from weft.ports.store import IMPORTED, MOVED, Append, Outcome, RunRow
-from weft.runtime.bundles.archive import CheckedBundle, CheckedRun
+from weft.runtime.bundles.archive import CheckedBundle, CheckedRun, needed_versions
+from weft.runtime.bundles.format import definition_file
 from weft.runtime.bundles.own_uids import digest_of_log, with_own_uids
+from weft.runtime.offered_versions import sees_version
 from weft.runtime.orders import check_own_id, check_run_id
 from weft.runtime.programs import store_definition
 from weft.runtime.service import RunService
@@ -62,8 +65,8 @@ class Importer:
     async def write(self, bundle: CheckedBundle) -> Imported:
         """Import all runs of a bundle. What is here already stays as it is. Raises IdTaken, Unavailable, Full."""
         check_own_ids(bundle)
-        bundle = await self._own(bundle)
-        known = {run.about.uid: await self._existing(run) for run in bundle.runs}
+        bundle = await self._bundle_for_caller(_without_claims(bundle))
+        known = {run.about.uid: await self._existing_run(run) for run in bundle.runs}
         if not all(known.values()):
             await self._write_content(bundle)
         done = {}
@@ -71,16 +74,35 @@ class Importer:
             row = known[run.about.uid]
             done[run.about.uid] = _imported_view(run, row) if row is not None else await self._write_run(run)
         await self._write_output(bundle)
-        return _result(bundle, [done[run.about.uid] for run in reversed(_children_first(bundle))])
+        return _import_result(bundle, [done[run.about.uid] for run in reversed(_children_first(bundle))])
 
-    async def _own(self, bundle: CheckedBundle) -> CheckedBundle:
+    async def _bundle_for_caller(self, bundle: CheckedBundle) -> CheckedBundle:
         """Return the bundle as the caller may import it: a tenant has uids of its own."""
         prefix = tenant_prefix(self._service.stored_id("x"))
         if not prefix:
             return bundle
+        await self._refuse_unseen(bundle)
         uids = [run.about.uid for run in bundle.runs]
         rows = [await self._service.store.directory.row(RunUid(uid)) for uid in uids]
         return with_own_uids(bundle, prefix, frozenset(row.uid for row in rows if row is not None))
+
+    async def _refuse_unseen(self, bundle: CheckedBundle) -> None:
+        """Refuse runs that would be read with versions that are not in the bundle, and that the tenant may not know."""
+        there = {(one.name, one.version) for one in bundle.definitions}
+        for run in bundle.runs:
+            name = run.about.workflow
+            for version in needed_versions(run):
+                if (name, version) in there:
+                    continue
+                stored = await self._service.store.definitions.get(name, version)
+                if stored is None or not await sees_version(self._service, name, version):
+                    what = f"{name}@{version[:60]}, which {run.about.id} needs, was left out"
+                    raise Corrupt(
+                        f"The bundle cannot be imported: {what}.",
+                        hint="Nothing was written. Let the operator import the bundle.",
+                        code="bundle.corrupt",
+                        entry=definition_file(name, version),
+                    )
 
     async def write_new(self, bundle: CheckedBundle, uids: Container[str]) -> None:
         """Import the runs with these uids, which are not here, and everything that the others need."""
@@ -98,7 +120,7 @@ class Importer:
             if row is not None:
                 view = _imported_view(run, row)
                 runs.append(msgspec.structs.replace(view, status=row.status, created=run.about.uid in created))
-        return _result(bundle, runs)
+        return _import_result(bundle, runs)
 
     async def _write_content(self, bundle: CheckedBundle) -> None:
         """Write the blobs and definitions. They change nothing as long as no run names them."""
@@ -130,7 +152,7 @@ class Importer:
             boundary("import.output")
             await self._service.store.streams.write(chunks[start : start + CHUNKS_PER_WRITE])
 
-    async def _existing(self, run: CheckedRun) -> RunRow | None:
+    async def _existing_run(self, run: CheckedRun) -> RunRow | None:
         """Return the run if it is here already. Raises IdTaken if another run has its uid."""
         row = await self._service.store.directory.row(RunUid(run.about.uid))
         if row is None:
@@ -181,7 +203,7 @@ class Importer:
                     status=about.status,
                     created=True,
                 )
-            row = await self._existing(run)
+            row = await self._existing_run(run)
             if row is not None:  # another import of the same bundle was quicker
                 return _imported_view(run, row)
             await self._refuse_foreign(run)
@@ -200,6 +222,25 @@ def check_own_ids(bundle: CheckedBundle) -> None:
             check_own_id(run.about.id)
 
 
+def _without_claims(bundle: CheckedBundle) -> CheckedBundle:
+    """Return a bundle whose runs claim nothing of this store: no parent, and no version that is not in the bundle."""
+    there = {(one.name, one.version) for one in bundle.definitions}
+    root, runs = bundle.manifest.root, []
+    for run in bundle.runs:
+        about = run.about
+        claimed = [
+            name
+            for name in about.attributes
+            if name.startswith(VERSION_MARK) and (about.workflow, name.removeprefix(VERSION_MARK)) not in there
+        ]
+        attributes = {name: value for name, value in about.attributes.items() if name not in claimed}
+        parent = None if about.uid == root else about.parent
+        runs.append(
+            msgspec.structs.replace(run, about=msgspec.structs.replace(about, attributes=attributes, parent=parent))
+        )
+    return msgspec.structs.replace(bundle, runs=runs)
+
+
 def _children_first(bundle: CheckedBundle) -> list[CheckedRun]:
     """Return the runs in an order in which the root is last, and every run comes after its children."""
     below: dict[str | None, list[CheckedRun]] = {}
@@ -212,7 +253,7 @@ def _children_first(bundle: CheckedBundle) -> list[CheckedRun]:
     return ordered[::-1]
 
 
-def _result(bundle: CheckedBundle, runs: list[ImportedRun]) -> Imported:
+def _import_result(bundle: CheckedBundle, runs: list[ImportedRun]) -> Imported:
     return Imported(
         runs=runs,
         definitions=len(bundle.definitions),

@@ -24,7 +24,7 @@ from weft.ports.boundary import boundary
 from weft.ports.retention import AuditEntry
 from weft.ports.store import MOVED, OVER_STATUSES, Append, Mail, Outcome, RunRow, StoredEvent
 from weft.runtime.bundles.export import Exporter
-from weft.runtime.bundles.moved import MovingLog, digest_of, find_entry, last_event, unmoved
+from weft.runtime.bundles.moved import MovingLog, find_entry, last_event, log_before_move, moved_tree_digest
 from weft.runtime.finished_error import MOVED_TO, imported_error
 from weft.runtime.schema_check import check_schema
 from weft.runtime.service import RunService
@@ -66,14 +66,14 @@ class Mover:
         """
         row = await self._service.row(RunId(run_id))
         if row.status != MOVED:
-            await self._check(row)
+            await self._check_movable(row)
             # The bundle is made once before, so that nothing refuses it when the runs have ended.
             await Exporter(self._service).bundle(row, tree=True, streams=True, moved="-")
-            await self._end(row, order)
+            await self._end_tree(row, order)
             row = await self._service.row(RunId(run_id))
-        return await self._bundle(row)
+        return await self._make_bundle(row)
 
-    async def _check(self, row: RunRow) -> None:
+    async def _check_movable(self, row: RunRow) -> None:
         if row.status == "imported":
             raise imported_error(row)
         if row.status in OVER_STATUSES:
@@ -92,13 +92,13 @@ class Mover:
 
     # --- ending the runs here -------------------------------------------------------------------------------------
 
-    async def _end(self, root: RunRow, order: MoveOrder) -> None:
+    async def _end_tree(self, root: RunRow, order: MoveOrder) -> None:
         why = ""
         for n in range(TRIES_MAX):
             if n:
                 await asyncio.sleep(PAUSE_SECONDS)
             try:
-                batch = await self._appends(root, order)
+                batch = await self._decide_appends(root, order)
             except _Busy as busy:
                 why = str(busy)
                 continue
@@ -108,13 +108,13 @@ class Mover:
             why = f"{root.id} or a run below it keeps changing"
         raise Refused(f"{root.id} cannot be moved now: {why}.", hint=move_hint(root.id), code="bundle.in_flight")
 
-    async def _appends(self, root: RunRow, order: MoveOrder) -> list[Append]:
+    async def _decide_appends(self, root: RunRow, order: MoveOrder) -> list[Append]:
         """Read the whole tree, and decide to end every run of it that is open. Raises Refused with all findings."""
         exporter = Exporter(self._service)
         open_runs: list[_OpenRun] = []
         logs: list[MovingLog] = []
         for row in await exporter.tree(root):
-            found = await self._read(row)
+            found = await self._read_open_run(row)
             events = [one async for one in self._service.reader.events(row) if one.seq <= row.seq]
             logs.append(MovingLog(row.uid, events, await self._service.store.log.keys(row.uid)))
             if len(events) != row.seq:
@@ -130,10 +130,10 @@ class Mover:
                 hint=move_hint(root.id),
                 code="bundle.in_flight",
             )
-        digest = digest_of(logs)
-        return [self._append(one, digest, order) for one in open_runs]
+        digest = moved_tree_digest(logs)
+        return [self._moving_append(one, digest, order) for one in open_runs]
 
-    async def _read(self, row: RunRow) -> _OpenRun | None:
+    async def _read_open_run(self, row: RunRow) -> _OpenRun | None:
         """Return a run that is open, as of the row. Raises _Busy if that is not possible right now."""
         if row.status in OVER_STATUSES:
             return None
@@ -147,7 +147,7 @@ class Mover:
             raise _Busy(f"{row.id} is changing")
         return _OpenRun(msgspec.structs.replace(loaded.row, id=row.id), machine)
 
-    def _append(self, run: _OpenRun, digest: str, order: MoveOrder) -> Append:
+    def _moving_append(self, run: _OpenRun, digest: str, order: MoveOrder) -> Append:
         row, machine = run.row, run.machine
         now = Millis(max(self._service.clock.now_ms(), machine.state.at))
         command = c.MoveRun(digest=digest, to=order.to, reason=order.reason, by=order.by)
@@ -171,26 +171,26 @@ class Mover:
 
     # --- the bundle -----------------------------------------------------------------------------------------------
 
-    async def _bundle(self, row: RunRow) -> bytes:
+    async def _make_bundle(self, row: RunRow) -> bytes:
         """Make the bundle of a tree that was moved. Raises Corrupt if the tree is not what it was then."""
-        moved = await self._moved(row)
+        moved = await self._moved_event(row)
         logs = []
         for one in await Exporter(self._service).tree(row):
             events: Sequence[StoredEvent] = [stored async for stored in self._service.reader.events(one)]
-            logs.append(unmoved(one.uid, events, await self._service.store.log.keys(one.uid)))
-        if digest_of(logs) != moved.digest:
+            logs.append(log_before_move(one.uid, events, await self._service.store.log.keys(one.uid)))
+        if moved_tree_digest(logs) != moved.digest:
             raise Corrupt(f"The tree of {row.id} is not what it was when it was moved.")
-        await self._record(row, moved)
+        await self._record_in_audit(row, moved)
         return await Exporter(self._service).bundle(row, tree=True, streams=True, moved=moved.digest)
 
-    async def _moved(self, row: RunRow) -> e.RunMoved:
+    async def _moved_event(self, row: RunRow) -> e.RunMoved:
         stored = await self._service.store.log.events(row.uid, after=Seq(row.seq - 1), limit=1)
         last = last_event(stored)
         if not isinstance(last, e.RunMoved):
             raise NotFound(f"{row.id} was not moved as a whole.")
         return last
 
-    async def _record(self, row: RunRow, moved: e.RunMoved) -> None:
+    async def _record_in_audit(self, row: RunRow, moved: e.RunMoved) -> None:
         """Write the move into the audit table before there is a bundle: it outlives the run."""
         holds = self._service.store.holds
         if await find_entry(holds, row.id, "move", moved.digest) is None:

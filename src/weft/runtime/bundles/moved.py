@@ -34,7 +34,7 @@ class MovingLog:
         return f"{self.uid} {' '.join(part.hexdigest() for part in parts)}\n"
 
 
-def digest_of(logs: Sequence[MovingLog]) -> str:
+def moved_tree_digest(logs: Sequence[MovingLog]) -> str:
     """Return the digest of a tree of runs."""
     return hashlib.sha256("".join(sorted(log.line for log in logs)).encode()).hexdigest()
 
@@ -44,7 +44,7 @@ def last_event(events: Sequence[StoredEvent]) -> e.AnyEvent | None:
     return e.decode(events[-1].body) if events else None
 
 
-def unmoved(uid: str, events: Sequence[StoredEvent], keys: Sequence[KeyRow]) -> MovingLog:
+def log_before_move(uid: str, events: Sequence[StoredEvent], keys: Sequence[KeyRow]) -> MovingLog:
     """Return a log as it was before its run was moved, if it was."""
     ends = isinstance(last_event(events), e.RunMoved)
     return MovingLog(RunUid(uid), events[:-1] if ends else events, keys)
@@ -58,15 +58,25 @@ def check_moved(bundle: CheckedBundle) -> None:
             "The bundle was not made to move a run: the store that it comes from goes on with it.",
             hint="Make one with weft export RUN --move, or import it without --adopt and fork it.",
         )
-    digest = digest_of([unmoved(run.about.uid, run.events, keys_of(run)) for run in bundle.runs])
+    digest = moved_tree_digest([log_before_move(run.about.uid, run.events, keys_of(run)) for run in bundle.runs])
     if digest != manifest.moved or manifest.redacted:
-        raise _changed(MANIFEST, "its runs are not those that were moved")
+        raise _changed_error(MANIFEST, "its runs are not those that were moved")
     for run in bundle.runs:
+        _check_parent(run, manifest.root)
         last = last_event(run.events)
         named = last.digest if isinstance(last, e.RunMoved) else None
         over = isinstance(last, e.RunCompleted | e.RunFailedEvent | e.RunCancelledEvent | e.LetterDiscarded)
         if named != digest and (not over or run.about.uid == manifest.root):
-            raise _changed(run_file(run.about.uid), "it does not end with this move")
+            raise _changed_error(run_file(run.about.uid), "it does not end with this move")
+
+
+def _check_parent(run: CheckedRun, root: str) -> None:
+    """Check that a run tells its end to its parent in the bundle, and to no run of this store."""
+    first = e.decode(run.events[0].body) if run.events else None
+    parent = first.parent.uid if isinstance(first, e.RunStarted) and first.parent is not None else None
+    expected = None if run.about.uid == root else run.about.parent
+    if run.about.parent != expected or (first is not None and parent != expected):
+        raise _changed_error(MANIFEST, f"{run.about.id} has another parent than its log says")
 
 
 def keys_of(run: CheckedRun) -> list[KeyRow]:
@@ -87,7 +97,7 @@ async def find_entry(holds: Holds, run_id: str, verb: str, digest: str) -> Audit
         before = page[-1].number
 
 
-def _changed(entry: str, why: str) -> Corrupt:
+def _changed_error(entry: str, why: str) -> Corrupt:
     return Corrupt(
         f"The bundle cannot be adopted: its entry {entry!r}: {why}.",
         hint="Nothing was written. Export the run again: weft export RUN --move.",

@@ -65,7 +65,7 @@ class Redactor:
     def value(self, uid: str, value: Any) -> Any:
         """Return a JSON value of a run, with secrets replaced."""
         found: list[tuple[str, str]] = []
-        clean = self._without(value, "/attributes", lambda pointer, why: found.append((pointer, why)))
+        clean = self._replace_secrets(value, "/attributes", lambda pointer, why: found.append((pointer, why)))
         self.redacted += [Redaction(run=uid, seq=0, pointer=pointer, why=why) for pointer, why in found]
         return clean
 
@@ -75,9 +75,9 @@ class Redactor:
             return one
         found: list[tuple[str, str]] = []
         body = msgspec.json.decode(one.body)
-        changed = self._without(body, "", lambda pointer, why: found.append((pointer, why)))
+        changed = self._replace_secrets(body, "", lambda pointer, why: found.append((pointer, why)))
         for text, parts in self._pointers:
-            if _cut(changed, parts):
+            if _cut_value(changed, parts):
                 found.append((text, ASKED))
         if not found:
             return one
@@ -98,7 +98,9 @@ class Redactor:
             return data
         found: list[tuple[str, str]] = []
         try:
-            changed = self._without(msgspec.json.decode(data), "", lambda pointer, why: found.append((pointer, why)))
+            changed = self._replace_secrets(
+                msgspec.json.decode(data), "", lambda pointer, why: found.append((pointer, why))
+            )
         except msgspec.DecodeError:
             self.redacted.append(Redaction(run=uid, seq=seq, pointer="", why="a secret in data that is not JSON"))
             for _, value, ref in self._needles:
@@ -123,23 +125,23 @@ class Redactor:
     def cut_blob(self, data: bytes, parts: Sequence[str]) -> bytes | None:
         """Return a blob without the value at a path; None if it has no such value."""
         value = msgspec.json.decode(data)
-        return _encode(value) if _cut(value, parts) else None
+        return _encode(value) if _cut_value(value, parts) else None
 
     def mentions(self, data: bytes) -> bool:
         """Return whether a text contains a secret."""
         return any(written in data or value in data for written, value, _ in self._needles)
 
-    def _without(self, value: Any, pointer: str, found: Found) -> Any:
+    def _replace_secrets(self, value: Any, pointer: str, found: Found) -> Any:
         """Return a JSON value in which every text with a secret is replaced."""
         if isinstance(value, dict):
             if KEY in value:
                 return value  # a reference, which names the place of a secret
             return {
-                self._in_text(key): self._without(part, f"{pointer}/{_escaped(key)}", found)
+                self._in_text(key): self._replace_secrets(part, f"{pointer}/{_escaped(key)}", found)
                 for key, part in value.items()
             }
         if isinstance(value, list):
-            return [self._without(part, f"{pointer}/{index}", found) for index, part in enumerate(value)]
+            return [self._replace_secrets(part, f"{pointer}/{index}", found) for index, part in enumerate(value)]
         if isinstance(value, str):
             for secret, ref in self._secrets.items():
                 if secret in value:
@@ -174,7 +176,7 @@ def _step(place: Any, part: str) -> Any:
     return None
 
 
-def _cut(value: Any, parts: Sequence[str]) -> bool:
+def _cut_value(value: Any, parts: Sequence[str]) -> bool:
     """Replace the value that a pointer names. Returns whether there is one."""
     for part in parts[:-1]:
         value = _step(value, part)

@@ -36,10 +36,10 @@ class TreeArchive:
                 raise
             log.warning("weft: %s is not deleted, because it cannot be exported: %s", run.id, error)
             return False
-        await asyncio.to_thread(self._write, bundle_name(run), data)
+        await asyncio.to_thread(self._write_file, bundle_name(run), data)
         return True
 
-    def _write(self, name: str, data: bytes) -> None:
+    def _write_file(self, name: str, data: bytes) -> None:
         path = self._folder / name
         part = self._folder / f"{name}.part"
         try:

@@ -27,6 +27,7 @@ from weft.runtime.run.driver import CodeDriver
 from weft.runtime.settings import Settings
 from weft.runtime.worker.step_worker import StepWorker
 from weft.steps.frames import is_users
+from weft.steps.resources import TASK_PREFIX
 
 log = logging.getLogger("weft")
 
@@ -55,7 +56,7 @@ class Heartbeat:
         self.stalls = 0
         """How often the loop was blocked for half a lease. Knowledge from before a stall may be outdated."""
         self._turning: asyncio.TimerHandle | None = None
-        self._loop = BackgroundLoop("the heartbeat", self._run, failed)
+        self._loop = BackgroundLoop("the heartbeat", self._beat_forever, failed)
         self._heartbeat_thread: _HeartbeatThread | None = None
         self._loop_here: asyncio.AbstractEventLoop | None = None
         self._thread = 0
@@ -66,7 +67,7 @@ class Heartbeat:
         if not self._has_own_thread:
             self._loop.start()
             return
-        self._turn()
+        self._check_loop_turns()
         self._thread = threading.get_ident()
         loop = self._loop_here = asyncio.get_running_loop()
         self._heartbeat_thread = _HeartbeatThread(
@@ -89,11 +90,12 @@ class Heartbeat:
 
     def is_doubtful(self, stalls: int) -> bool:
         """Return whether the loop was blocked since ``stalls`` was read, so that other hosts may have taken over."""
-        if stalls == self.stalls and self._clock.monotonic() - self._turned_at < self._lease_seconds / 2:
+        monotonic = self._clock.monotonic
+        if stalls == self.stalls and monotonic() - self._turned_at < self._lease_seconds / 2:
             return False
         return self._heartbeat_thread is not None
 
-    def _turn(self) -> None:
+    def _check_loop_turns(self) -> None:
         now = self._clock.monotonic()
         if self._turning is not None and now - self._turned_at >= self._lease_seconds / 2:
             log.warning(
@@ -102,12 +104,14 @@ class Heartbeat:
             )
             self.stalls += 1
         self._turned_at = now
-        self._turning = asyncio.get_running_loop().call_later(self._lease_seconds / TURNS_PER_LEASE, self._turn)
+        self._turning = asyncio.get_running_loop().call_later(
+            self._lease_seconds / TURNS_PER_LEASE, self._check_loop_turns
+        )
 
-    async def _run(self) -> None:
+    async def _beat_forever(self) -> None:
         while True:
             await asyncio.sleep(self._lease_seconds / BEATS_PER_LEASE)
-            await self._beat(self._hosts.beat)
+            await self._send_beat(self._hosts.beat)
 
     async def _run_in_thread(self) -> None:
         sender = self._hosts.heartbeat_sender()
@@ -116,7 +120,7 @@ class Heartbeat:
                 turning = self.is_turning()
                 if not turning:
                     self._warn_of_blocking()
-                confirmed = not turning or await self._beat(sender.beat)
+                confirmed = not turning or await self._send_beat(sender.beat)
                 await asyncio.sleep(self._lease_seconds / (BEATS_PER_LEASE if confirmed else TRIES_PER_LEASE))
         finally:
             await sender.close()
@@ -151,10 +155,18 @@ class Heartbeat:
                 seconds,
                 line,
             )
+        elif running is not None and running.get_name().startswith(TASK_PREFIX):
+            log.warning(
+                "weft: the resource %s has blocked the event loop for %.1f s%s: nothing else runs in this host, and "
+                "other hosts may take over its runs. Await what takes long, such as asyncio.to_thread(connect).",
+                running.get_name().removeprefix(TASK_PREFIX),
+                seconds,
+                line,
+            )
         else:
             log.warning("weft: the event loop of this host has been blocked for %.1f s%s", seconds, line)
 
-    async def _beat(self, beat: Beat) -> bool:
+    async def _send_beat(self, beat: Beat) -> bool:
         """Send one heartbeat. Returns whether the store confirmed it."""
         try:
             await beat(self._host)
@@ -196,7 +208,7 @@ class _HeartbeatThread:
         self._task: asyncio.Task[None] | None = None
         self._started = threading.Event()
         # A daemon thread, so that an engine that was not stopped does not keep its process alive.
-        self._thread = threading.Thread(target=self._serve, name="weft-heartbeat", daemon=True)
+        self._thread = threading.Thread(target=self._run_thread, name="weft-heartbeat", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -210,10 +222,10 @@ class _HeartbeatThread:
                 return
         self._thread.join()
 
-    def _serve(self) -> None:
+    def _run_thread(self) -> None:
         with asyncio.Runner() as runner:
             try:
-                runner.run(self._main())
+                runner.run(self._run_in_loop())
             except asyncio.CancelledError:
                 return
             except BaseException as error:  # noqa: BLE001 - without a heartbeat the host would lose all its runs
@@ -221,7 +233,7 @@ class _HeartbeatThread:
             finally:
                 self._started.set()
 
-    async def _main(self) -> None:
+    async def _run_in_loop(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
         self._started.set()

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from weft.ports.clock import Clock
-from weft.runtime.duties.scheduler import MAIL, RUNS, Wakeups
+from weft.runtime.duties.scheduler import RUNS, Wakeups
 from weft.runtime.ownership.release import Releaser
 from weft.runtime.run.actor import Actor
 from weft.runtime.runs import RunTable
@@ -58,4 +58,4 @@ class ReleaseDuty:
             await self._releaser.release(leaving[start : start + RELEASES_PER_ROUND])
             await asyncio.sleep(0)
         if wanted and leaving:
-            self._wakeups.wake(RUNS, MAIL)
+            self._wakeups.wake(RUNS)

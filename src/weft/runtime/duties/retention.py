@@ -37,7 +37,7 @@ class RetentionDuty:
         self._host = host
         self._background = background
         self._policy = policy
-        self._collector = Collector(store, clock, pause=self._pause)
+        self._collector = Collector(store, clock, pause=self._wait_before_write)
         self._pass: asyncio.Task[None] | None = None
         self._is_first = True
         self._rest = Rest(clock, SHARE)
@@ -72,7 +72,7 @@ class RetentionDuty:
                 report.versions,
             )
 
-    async def _pause(self) -> None:
+    async def _wait_before_write(self) -> None:
         """Wait before a write, as long as the last one suggests. Raises _TurnLost."""
         await self._rest.take()
         if (self._clock.monotonic() - self._asked_at) * 1000 > TURN_MS / 3:

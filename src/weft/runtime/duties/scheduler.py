@@ -114,7 +114,7 @@ class Scheduler:
         self._monotonic = monotonic
         self._throttled_log = throttled_log
         self._next: dict[str, float] = {}
-        self._loop = BackgroundLoop("the scheduler of duties", self._run, failed)
+        self._loop = BackgroundLoop("the scheduler of duties", self._run_rounds, failed)
 
     def start(self) -> None:
         self._loop.start()
@@ -122,7 +122,7 @@ class Scheduler:
     async def stop(self) -> None:
         await self._loop.stop()
 
-    async def _run(self) -> None:
+    async def _run_rounds(self) -> None:
         while True:
             await self._wakeups.wait(self._pause())
             await self.run_round(self._wakeups.take())
@@ -133,18 +133,18 @@ class Scheduler:
         try:
             reasons = set(woken)
             if not reasons or HINT in reasons:
-                reasons.update(await self._guarded("look", self._look) or ())
-            left = self._due(reasons)
+                reasons.update(await self._log_failure_of("look", self._look) or ())
+            left = self._due_duties(reasons)
             while left:
                 self._next[left[0].name] = self._monotonic() + left[0].every
-                await self._guarded(left[0].name, left[0].run)
+                await self._log_failure_of(left[0].name, left[0].run)
                 del left[0]
         except StoreError as error:
             self._throttled_log.warn("weft: the store does not answer (%s); trying again", error)
             self._next.update((duty.name, 0.0) for duty in left)
             await asyncio.sleep(FAILED_SECONDS)
 
-    def _due(self, reasons: set[str]) -> list[Duty]:
+    def _due_duties(self, reasons: set[str]) -> list[Duty]:
         now = self._monotonic()
         return [
             duty
@@ -152,7 +152,7 @@ class Scheduler:
             if reasons & duty.wakes_on or now >= self._next.get(duty.name, 0.0) or duty.is_due()
         ]
 
-    async def _guarded(self, name: str, work: Callable[[], Awaitable[T]]) -> T | None:
+    async def _log_failure_of(self, name: str, work: Callable[[], Awaitable[T]]) -> T | None:
         try:
             return await work()
         except StoreError:

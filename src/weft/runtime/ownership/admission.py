@@ -14,7 +14,7 @@ from weft.ports.new_run import START_MAIL
 from weft.ports.store import RunRow, Store
 from weft.ports.tasks import RUN_TASK, WORKFLOW_LIMIT, TaskOffer
 from weft.runtime.host_limits import HostLimits
-from weft.runtime.key_limits import key_of
+from weft.runtime.key_limits import limit_key
 from weft.runtime.retries import RetryUntilAvailable
 from weft.runtime.values import ValueStore
 
@@ -41,6 +41,8 @@ class RunAdmission:
         self._clock = clock
         self._values = values
         self._retry_until_available = retry
+        self._may_wait = True
+        """Whether runs may wait although no workflow has a limit: it was removed, perhaps before this host started."""
 
     def is_limited(self, workflow: str) -> bool:
         """Return whether runs of a workflow must be admitted."""
@@ -65,7 +67,7 @@ class RunAdmission:
             body=b"",
             epoch=row.epoch,
             limit=f"{WORKFLOW_LIMIT}{row.workflow}",
-            key=key_of(row.workflow, limit, await self._values.load(bytes(start.input))),
+            key=limit_key(row.workflow, limit, await self._values.load(bytes(start.input))),
         )
         now = self._clock.now_ms()
         return await self._retry_until_available(partial(self._tasks.admit, self._host, offer, now))
@@ -77,9 +79,11 @@ class RunAdmission:
 
     async def admit_waiting(self) -> int:
         """Let runs begin that wait for the limits of their workflows. Returns how many."""
-        if not self._limits.for_runs:
+        if not (self._limits.for_runs or self._may_wait):
             return 0
-        return await self._tasks.admit_waiting(self._clock.now_ms(), limit=ADMITTED_PER_ROUND)
+        admitted = await self._tasks.admit_waiting(self._clock.now_ms(), limit=ADMITTED_PER_ROUND)
+        self._may_wait = self._limits.for_runs or admitted > 0
+        return admitted
 
 
 def refuse_start(start: c.StartRun, error: BadValue) -> c.StartRun:

@@ -119,7 +119,7 @@ class Claims:
             fresh = [row for row in rows if row.uid not in self._claiming and row.uid not in self._runs.actors]
             room = self._runs.room()
             self.backlog = max(0, len(fresh) - room)
-            share = await self._share(fresh)
+            share = await self._own_share(fresh)
             taken = await self.claim(share[:room])
             total += taken
             if not taken or self.backlog or (len(rows) < CLAIMS_PER_SCAN and len(share) == len(fresh)):
@@ -127,7 +127,7 @@ class Claims:
         self.wake_at = await self._directory.next_wake(self._catalogue.programs(), dead=dead)
         return total
 
-    async def _share(self, rows: Sequence[RunRow]) -> Sequence[RunRow]:
+    async def _own_share(self, rows: Sequence[RunRow]) -> Sequence[RunRow]:
         """Return the runs that this host claims first. Hosts get different shares, so that they rarely collide."""
         if len(rows) <= SHARED_MIN:
             return rows
@@ -153,7 +153,7 @@ class Claims:
             return 0
         self._claiming.update(epochs)
         try:
-            claimed = await self._claim(epochs)
+            claimed = await self._claim_in_store(epochs)
             boundary("recovery.claimed")
             self.taken_over += sum(row.uid in died for row in claimed)
             for row in claimed:
@@ -164,7 +164,7 @@ class Claims:
             self._claiming.difference_update(epochs)
         return len(claimed)
 
-    async def _claim(self, expected: Mapping[RunUid, Epoch]) -> list[RunRow]:
+    async def _claim_in_store(self, expected: Mapping[RunUid, Epoch]) -> list[RunRow]:
         """Claim runs and return those that this host owns now.
 
         A claim without an answer is repeated: either the first one succeeded, or the second one fences it.

@@ -22,7 +22,7 @@ from weft.ports.starts import RuledStarts
 from weft.ports.store import Mail, RunRow
 from weft.runtime.catalogue import Callee, HostCatalogue
 from weft.runtime.retries import RetryUntilAvailable
-from weft.runtime.start_rules import DeclaredRule, key_of
+from weft.runtime.start_rules import DeclaredRule, start_key
 from weft.runtime.typed_words import parse_word
 from weft.runtime.values import ValueStore
 
@@ -68,16 +68,16 @@ class FirstStarts:
     async def _with_slot(self, row: RunRow, declared: DeclaredRule, mail: Mail) -> Mail:
         start = c.decode(mail.body)
         assert isinstance(start, c.StartRun), "the first mail of a run is its start"
-        refused = await self._refusal(row, declared, start)
+        refused = await self._start_refusal(row, declared, start)
         if refused is None:
             return mail
         start = msgspec.structs.replace(start, refused=refused.message, refused_as=refused.code)
         return msgspec.structs.replace(mail, body=c.encode(start))
 
-    async def _refusal(self, row: RunRow, declared: DeclaredRule, start: c.StartRun) -> WeftError | None:
+    async def _start_refusal(self, row: RunRow, declared: DeclaredRule, start: c.StartRun) -> WeftError | None:
         """Take the slot of a run's key. Returns why the run cannot begin, if it cannot."""
         try:
-            key = key_of(declared, row.workflow, await self._values.load(bytes(start.input)), start.words)
+            key = start_key(declared, row.workflow, await self._values.load(bytes(start.input)), start.words)
         except WeftError as error:
             return error
         slot = slot_of(declared.rule, row.workflow, key.text, tenant_prefix(row.id))

@@ -19,7 +19,7 @@ from weft.core.ids import EntryId, HostId, RunUid, Seq
 from weft.core.machine import Machine
 from weft.core.run.env import MissingInputs
 from weft.core.run.state import FOLD
-from weft.errors import BadValue, Corrupt, StoreError
+from weft.errors import BadValue, Corrupt, NotFound, StoreError
 from weft.ports.boundary import boundary
 from weft.ports.new_run import START_MAIL
 from weft.ports.store import PENDING, Loaded, Mail, RunRow, Store
@@ -105,6 +105,9 @@ class Loader:
                     return None
             except BadValue as error:
                 refusal = error
+            except (NotFound, Corrupt) as error:  # the input, which has the key, is gone from the store
+                await self._faults.mark(row.uid, row.id, error.message)
+                return None
         callee = await self._resolve(row) if not row.style else None
         style, version = (row.style, row.version) if callee is None else (callee.style, callee.version)
         try:
@@ -134,9 +137,9 @@ class Loader:
                 boundary("recovery.loaded")
                 for offer in rows:
                     self._shared.record_offer(offer)
-                await self._fold(actor, loaded)
+                await self._fold_log(actor, loaded)
                 loaded = await self._with_late_mail(actor, loaded)
-                self._restore(actor, loaded, died=died, refusal=refusal)
+                self._restore_actor(actor, loaded, died=died, refusal=refusal)
                 # A run that was over may still have rows of tasks that ended with it; a retry must not revive them.
                 self._shared.withdraw(
                     row.uid, [offer.task for offer in rows if offer.task not in actor.machine.state.tasks]
@@ -180,7 +183,7 @@ class Loader:
             if values.is_ref(raw):
                 actor.fetched[values.parse_ref(raw).digest] = await self._values.load(raw)
 
-    async def _fold(self, actor: Actor, loaded: Loaded) -> None:
+    async def _fold_log(self, actor: Actor, loaded: Loaded) -> None:
         """Apply the log. If it names versions that are not in memory, read them and begin again. Raises NotFound."""
         row = loaded.row
         body = loaded.snapshot.body if loaded.snapshot is not None else None
@@ -201,7 +204,7 @@ class Loader:
         actor.snapshot_bytes = len(body) if body is not None else 0  # or the next append would make another snapshot
         actor.machine = machine
 
-    def _restore(self, actor: Actor, loaded: Loaded, *, died: bool, refusal: BadValue | None) -> None:
+    def _restore_actor(self, actor: Actor, loaded: Loaded, *, died: bool, refusal: BadValue | None) -> None:
         machine = actor.machine
         self._trees.loaded(machine.state)
         actor.committed_seq = Seq(machine.state.seq)
@@ -230,9 +233,9 @@ class Loader:
             actor.post(command)
         actor.mailbox.extend(posted)
         # Replay the code in a callback of the loop: its private loop must not be pumped inside a task.
-        asyncio.get_running_loop().call_soon(self._continue, actor, open_effects)
+        asyncio.get_running_loop().call_soon(self._continue_run, actor, open_effects)
 
-    def _continue(self, actor: Actor, open_effects: Sequence[object]) -> None:
+    def _continue_run(self, actor: Actor, open_effects: Sequence[object]) -> None:
         if not self._runs.is_current(actor):
             return
         actor.ready = True

@@ -67,7 +67,7 @@ class Releaser:
         for actor in leaving:
             actor.ready = False
         boundary("release.before")
-        rows = [self._row(actor) for actor in leaving]
+        rows = [self._release_row(actor) for actor in leaving]
         try:
             outcomes = await self._log.release(rows)
         except StoreError:
@@ -78,7 +78,7 @@ class Releaser:
             return
         for actor, row, outcome in zip(leaving, rows, outcomes, strict=True):
             if outcome is Outcome.ACCEPTED:
-                self._remove(actor, row.wake_at)
+                self._remove_from_memory(actor, row.wake_at)
                 continue
             actor.ready = True
             actor.schedule()
@@ -93,7 +93,7 @@ class Releaser:
         with contextlib.suppress(StoreError):
             await self._read_mail(actor)
 
-    def _row(self, actor: Actor) -> Release:
+    def _release_row(self, actor: Actor) -> Release:
         snapshot = None
         if actor.tail_bytes >= SNAPSHOT_BYTES_MIN:
             snapshot = Snapshot(actor.committed_seq, FOLD, actor.machine.snapshot())
@@ -106,7 +106,7 @@ class Releaser:
             snapshot=snapshot,
         )
 
-    def _remove(self, actor: Actor, wake_at: Millis | None) -> None:
+    def _remove_from_memory(self, actor: Actor, wake_at: Millis | None) -> None:
         self._timers.disarm_run(actor.uid)
         if wake_at is not None:
             self._on_released(wake_at)

@@ -162,7 +162,7 @@ class Reloader:
     def _answer_applied(self, actor: Actor, draft: Draft) -> None:
         """Answer the commands of an append that turned out to be durable. Its effects are derived by the reload."""
         actor.in_flight = None
-        actor.answer(draft)
+        actor.answer_commands(draft)
         for child in draft.children:
             self._adopt(child)
         if draft.mail:

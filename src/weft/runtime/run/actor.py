@@ -7,7 +7,6 @@ is durable. When the outcome of an append is unknown, the run's memory is discar
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Sequence
 
 import msgspec
@@ -31,17 +30,17 @@ from weft.runtime.programs import new_driver
 from weft.runtime.run import log_reading
 from weft.runtime.run.append_extras import ASKING, INDEXED, add_snapshot, index_event, record_idle
 from weft.runtime.run.covered_calls import add_moves, covered_effects
-from weft.runtime.run.draft import Draft, PendingCommand, answer, is_echo, take_unanswered, unanswered
+from weft.runtime.run.draft import Draft, PendingCommand, answer_commands, is_echo, take_unanswered, unanswered
 from weft.runtime.run.driver import CodeDriver
 from weft.runtime.run.hold import hold_other_arguments
-from weft.runtime.run.outgoing import enclose
-from weft.runtime.run.ports import EXISTS, RunPorts, run_key
+from weft.runtime.run.outgoing import add_mail
+from weft.runtime.run.ports import ACCEPTED, EXISTS, RunPorts, run_key
 from weft.runtime.run.short_path import schedule_plain, take_plain
 from weft.runtime.run.start import complete_start
 from weft.runtime.run.write_through import answer_in_time, must_be_through
 from weft.runtime.schema_check import check_schema
 from weft.steps.raised import ends_host
-from weft.steps.tracebacks import loggable
+from weft.steps.tracebacks import loggable_error
 
 log = logging.getLogger("weft")
 
@@ -104,8 +103,8 @@ class Actor:
         self.driver: CodeDriver | None = None
         self.covers: OpenCovers | None = None
         """The calls that spend from budgets, if the run has any."""
-        self.mailbox: deque[PendingCommand] = deque()
-        self.drafts: deque[Draft] = deque()
+        self.mailbox: list[PendingCommand] = []  # an empty deque takes ten times the memory
+        self.drafts: list[Draft] = []
         self.in_flight: Draft | None = None
         self.mail_taken = 0
         self.restored = False
@@ -152,7 +151,8 @@ class Actor:
         self.mailbox.append(posted)
         if not self._scheduled and self.ready:
             self._scheduled = True
-            self.ports.on_ready(self)
+            on_ready = self.ports.on_ready
+            on_ready(self)
 
     def _remember_mail(self, mail_id: str) -> None:
         """Remember mail that was taken, because a concurrent read of the inbox may deliver it again."""
@@ -180,13 +180,14 @@ class Actor:
         if not self.ready:
             return
         try:
-            self.now_ms = Millis(max(self.ports.clock.now_ms(), self.machine.state.at))  # begin_turn
+            now, last = self.ports.clock.now_ms(), self.machine.state.at  # begin_turn
+            self.now_ms = now if now > last else Millis(last)
             mailbox = self.mailbox
             while mailbox and (self.reading is None or not log_reading.awaits_mailed_patch(self)) and self.ready:
-                posted = mailbox.popleft()
+                posted = mailbox.pop(0)
                 is_success = type(posted.command) is c.ReportTaskSucceeded
                 if not (is_success and self.reading is None and self.ports.short_path and take_plain(self, posted)):
-                    self._take(posted)
+                    self._take_command(posted)
             self.end_turn()
         except BaseException as error:
             if ends_host(error):
@@ -195,7 +196,7 @@ class Actor:
 
     def give_up(self, error: BaseException) -> None:
         """Hold this run for a person after a bug in Weft. Other runs continue."""
-        log.error("weft: an error inside Weft stopped %s; it is held", self.id, exc_info=loggable(error))
+        log.error("weft: an error inside Weft stopped %s; it is held", self.id, exc_info=loggable_error(error))
         self.ports.background.spawn(self.ports.set_aside(self, error))
 
     def begin_turn(self) -> None:
@@ -205,13 +206,15 @@ class Actor:
     def end_turn(self) -> None:
         if self.reading is not None:
             log_reading.forget_log(self)
-        self._facts = None  # they hold for this turn
-        self.idle_since = self.ports.clock.monotonic()
+        if not self.machine.state.tasks:
+            self._facts = None  # the run may now wait for long, and there may be many like it
+        monotonic, submit = self.ports.clock.monotonic, self.ports.submit
+        self.idle_since = monotonic()
         if self.drafts and self.in_flight is None:
-            self.ports.submit(self)
+            submit(self)
 
-    def _take(self, posted: PendingCommand) -> None:
-        if self._decide(posted):
+    def _take_command(self, posted: PendingCommand) -> None:
+        if self._decide_and_record(posted):
             self.move()
         if self.drafts and not self.drafts[-1].events:
             self._answer_if_idle(self.drafts[-1])
@@ -219,15 +222,15 @@ class Actor:
     def accept_mail(self) -> bool:
         """Record the mail that was accepted before the code continues. Returns False if a patch waits for the log."""
         waiting = [posted for posted in self.mailbox if posted.mail_id]
-        self.mailbox = deque(posted for posted in self.mailbox if not posted.mail_id)
+        self.mailbox = [posted for posted in self.mailbox if not posted.mail_id]
         end: list[e.AnyEvent] = []
         for posted in waiting:
-            self._decide(posted, end)
+            self._decide_and_record(posted, end)
         if end:
-            self._record(end)
+            self._record_events(end)
         return self.reading is None or log_reading.no_patch_waits(self)
 
-    def _decide(self, posted: PendingCommand, end: list[e.AnyEvent] | None = None) -> bool:
+    def _decide_and_record(self, posted: PendingCommand, end: list[e.AnyEvent] | None = None) -> bool:
         """Record the events of a command. Returns whether there were any.
 
         A refused start ends the run; its ending is put into ``end``, because all mail must be recorded before it.
@@ -235,7 +238,7 @@ class Actor:
         if posted.mail_id and self.machine.state.over:
             # The end is decided but not durable. This mail was accepted before it, so the append will be refused.
             return False
-        if posted.key is not None and not posted.mail_id and is_echo(self._undurable(), posted, posted.key):
+        if posted.key is not None and not posted.mail_id and is_echo(self._undurable_drafts(), posted, posted.key):
             return False
         if isinstance(posted.command, log_reading.WITH_INPUTS) and log_reading.wait_for_inputs(self, posted):
             return False
@@ -256,7 +259,7 @@ class Actor:
                 raise Refused(f"{self.id} is ending right now.", hint="Try again when it is over.")
             events = self.machine.decide(command, self.env())
         except (WeftError, MissingInputs) as problem:
-            error = log_reading.refusal(self.id, problem)
+            error = log_reading.refusal_error(self.id, problem)
             if not isinstance(command, c.StartRun) or not posted.mail_id:
                 draft.refused += ((posted, error),)
                 draft.create = None  # a refused start creates no run
@@ -274,13 +277,15 @@ class Actor:
         if end is not None and isinstance(events[-1], e.RunFailedEvent):
             end.append(events[-1])
             events = events[:-1]
-        self._record(events)
+        self._record_events(events)
         return True
 
     def _is_under_way(self, key: KeyRow) -> bool:
-        return (key.key, key.digest) in [(row.key, row.digest) for draft in self._undurable() for row in draft.keys]
+        return (key.key, key.digest) in [
+            (row.key, row.digest) for draft in self._undurable_drafts() for row in draft.keys
+        ]
 
-    def _undurable(self) -> Sequence[Draft]:
+    def _undurable_drafts(self) -> Sequence[Draft]:
         return self.drafts if self.in_flight is None else (self.in_flight, *self.drafts)
 
     def _answer_if_idle(self, draft: Draft) -> None:
@@ -327,7 +332,7 @@ class Actor:
                 if not events:
                     self.fetched.clear()
                     return
-                self._record(events)
+                self._record_events(events)
             self._move_later()
         except MissingInputs as missing:
             log_reading.fetch_missing(self, missing)
@@ -359,13 +364,13 @@ class Actor:
 
     def issue(self, command: c.Asked) -> None:
         """Decide a request of the code and record its events at once."""
-        self._record(self.machine.decide(command, self.env()))
+        self._record_events(self.machine.decide(command, self.env()))
 
     try_schedule = schedule_plain
 
     def env(self) -> Env:
         facts = self._facts
-        if facts is None or facts.now != self.now_ms:
+        if facts is None:
             facts = self._facts = Env(
                 now=self.now_ms,
                 check=check_schema,
@@ -379,6 +384,7 @@ class Actor:
                 check_result=self.ports.check_result,
                 patches_max=self.ports.patches_max,
             )
+        facts.now = self.now_ms
         return facts
 
     def now(self) -> int:
@@ -413,11 +419,10 @@ class Actor:
             last = drafts[-1]
             if len(last.events) + len(last.chunks) < EVENTS_PER_APPEND_MAX and last.size_bytes < _DRAFT_BYTES_MAX:
                 return last
-        draft = Draft(uid=self.uid, epoch=self.epoch, seq=Seq(self.machine.state.seq))
-        drafts.append(draft)
-        return draft
+        drafts.append(Draft(uid=self.uid, epoch=self.epoch, seq=Seq(self.machine.state.seq)))
+        return drafts[-1]
 
-    def _record(self, events: Sequence[e.AnyEvent]) -> None:
+    def _record_events(self, events: Sequence[e.AnyEvent]) -> None:
         machine = self.machine
         state = machine.state
         now = self.now_ms
@@ -433,13 +438,13 @@ class Actor:
             draft.record(e.encode(event), now)
             if state.accounted:
                 add_moves(self, draft, event, effects)
-            for effect in effects:
-                if isinstance(event, e.TaskScheduled) and event.early:
+            if type(event) is e.TaskScheduled and event.early:
+                for effect in effects:
                     self.ports.background.call_soon(self.ports.apply_effect, self, effect)
-                else:
-                    draft.effects.append(effect)
+            else:
+                draft.effects.extend(effects)
             for letter in letters:
-                enclose(self, draft, letter)
+                add_mail(self, draft, letter)
             if type(event) in INDEXED:
                 index_event(self, draft, event)
         if asking is not bool(state.asks or state.reviews):
@@ -473,7 +478,7 @@ class Actor:
 
     def _undurable_blob(self, digest: str) -> bytes | None:
         """Return a blob of a draft that is not durable yet: it may have left the cache, and is not in the store."""
-        return next((draft.puts[digest] for draft in self._undurable() if digest in draft.puts), None)
+        return next((draft.puts[digest] for draft in self._undurable_drafts() if digest in draft.puts), None)
 
     def run_exists(self, run_id: str) -> bool | None:
         """Return whether there is a run with this id. None: this must be fetched first, for each decision anew."""
@@ -500,7 +505,7 @@ class Actor:
         """Return the draft to commit next. Raises nothing, because the writer serves many runs."""
         try:
             while self.drafts and self.in_flight is None and self.ready:
-                draft = self.drafts.popleft()
+                draft = self.drafts.pop(0)
                 if not draft.events and draft.is_empty():
                     answer_in_time(self, draft)
                     continue
@@ -521,7 +526,7 @@ class Actor:
     def committed(self, draft: Draft, outcome: Outcome) -> None:
         if self.in_flight is not draft:
             return
-        if outcome is not Outcome.ACCEPTED:
+        if outcome is not ACCEPTED:
             self.ports.on_refused(self, draft, outcome)
             return
         self.in_flight = None
@@ -541,31 +546,29 @@ class Actor:
         self.committed_seq = Seq(draft.seq + len(draft.events))
         self.owner_died = False
         self.tail_bytes += draft.size_bytes
-        ports = self.ports
+        ports, dispatch, publish = self.ports, self.ports.dispatch, self.ports.publish
         if self.uid in ports.memos.expected:
             ports.memos.on_committed(self, draft)
-        self.answer(draft)
+        self.answer_commands(draft)
         for effect in draft.effects if not draft.ledger else covered_effects(self, draft):
-            if type(effect) is PerformTask and not self.is_open(effect):
-                continue  # a later decision, not durable yet, has cancelled this task
             if boundaries.hook is not None:
                 boundary("effect.before")
-            if type(effect) is PerformTask:
-                ports.dispatch(self, effect)
-            else:
+            if type(effect) is not PerformTask:
                 ports.apply_effect(self, effect)
+            elif self.is_open(effect):  # or a later decision, not durable yet, has cancelled this task
+                dispatch(self, effect)
         for mail in draft.mail:
             ports.post_local(mail)
         for child in draft.children:
             ports.adopt(child)
         if draft.events:
-            ports.publish(self, draft)
+            publish(self, draft)
 
     def unknown(self, draft: Draft, error: Exception, *, guilty: bool) -> None:
         if self.in_flight is draft:
             self.ports.on_unknown(self, draft, error, guilty)
 
-    answer = answer
+    answer_commands = answer_commands
 
     # --- ending ---------------------------------------------------------------------------------------------------
 
@@ -573,7 +576,7 @@ class Actor:
         """Return whether this delivery of a task is still needed."""
         state = self.machine.state
         task = state.tasks.get(effect.task)
-        live = task is not None and (task.attempt, task.delivery) == (effect.attempt, effect.delivery)
+        live = task is not None and task.attempt == effect.attempt and task.delivery == effect.delivery
         return live and state.status != "paused"
 
     def is_committed(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Protocol
 
 from weft.core import events as e
@@ -36,8 +35,8 @@ class WaitingRun(Protocol):
 
     machine: Machine
     driver: CodeDriver | None
-    mailbox: deque[PendingCommand]
-    drafts: deque[Draft]
+    mailbox: list[PendingCommand]
+    drafts: list[Draft]
     fetching: bool
     idle_until: Millis | None
     snapshot_bytes: int

@@ -69,14 +69,14 @@ def covered_effects(run: SpendingRun, draft: Draft) -> list[AnyEffect]:
         elif isinstance(answer, Granted) and run.covers is not None:
             run.covers.granted[answer.call] = answer.output
         elif isinstance(answer, Crossed):
-            _warn(run, answer)
+            _warn_run_with_budget(run, answer)
     left: list[AnyEffect] = []
     for effect in draft.effects:
         short = refused.get(_hand_out(effect)) if isinstance(effect, PerformTask) else None
         if short is None or not isinstance(effect, PerformTask):
             left.append(effect)
         else:
-            refuse(run, effect, short)
+            refuse_call(run, effect, short)
     return left
 
 
@@ -89,29 +89,32 @@ def with_grant(run: SpendingRun, effect: PerformTask) -> PerformTask:
     return msgspec.structs.replace(effect, cover=msgspec.structs.replace(cover, output=output))
 
 
-def refuse(run: SpendingRun, effect: PerformTask, short: Short) -> None:
+def refuse_call(run: SpendingRun, effect: PerformTask, short: Short) -> None:
     """Report that a call was not made, because not enough is left of the budget of this run, of one above, or of a
     window.
     """
     if window_length(short.scope) or short.scope == run.uid:
-        run.post(PendingCommand(refusal(effect, short, run.id)))
+        run.post(PendingCommand(report_uncovered_call(effect, short, run.id)))
         return
 
     async def name_run() -> None:
         owner = await run.ports.fetching.run_id(RunUid(short.scope))
-        run.post(PendingCommand(refusal(effect, short, owner)))
+        run.post(PendingCommand(report_uncovered_call(effect, short, owner)))
 
     run.ports.background.spawn(name_run(), run)
 
 
-def refusal(effect: PerformTask, short: Short, owner: str) -> c.ReportTaskFailed:
+def report_uncovered_call(effect: PerformTask, short: Short, owner: str) -> c.ReportTaskFailed:
     """Return the report that a call was not made. ``owner`` is the id of the run whose budget it is."""
     per = window_length(short.scope)
     if per:
         whose, hint = f"the limit of the policy per {per}", f"It may be made again when the next {per} begins, in UTC."
         owner = ""
     else:
-        whose, hint = f"the budget of {owner}", f"To raise it: weft budget {owner} --add {_written(short.unit)}=AMOUNT"
+        whose, hint = (
+            f"the budget of {owner}",
+            f"To raise it: weft budget {owner} --add {_unit_text(short.unit)}=AMOUNT",
+        )
     facts = {name: getattr(short, name) for name in BudgetExceeded.FACTS if hasattr(short, name)}
     failure = Failure(
         type=BudgetExceeded.__name__,
@@ -125,7 +128,7 @@ def refusal(effect: PerformTask, short: Short, owner: str) -> c.ReportTaskFailed
     return c.ReportTaskFailed(effect.task, effect.attempt, effect.delivery, failure, retryable=False)
 
 
-def _written(unit: str) -> str:
+def _unit_text(unit: str) -> str:
     """Return a unit as people write it."""
     return "money" if unit.startswith(MONEY) else unit
 
@@ -139,7 +142,7 @@ def shortage_text(whose: str, short: Short) -> str:
     )
 
 
-def _warn(run: SpendingRun, crossed: Crossed) -> None:
+def _warn_run_with_budget(run: SpendingRun, crossed: Crossed) -> None:
     """Tell the run with a budget that most of it is spent. It records that once, whoever tells it."""
     command = PendingCommand(c.NoteBudget(crossed.unit))
     if crossed.scope == run.uid:

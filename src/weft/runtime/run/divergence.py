@@ -10,7 +10,7 @@ from weft.runtime.call_format import added_arguments, format_call
 from weft.steps.misfits import Misfit
 
 
-def diverged(run_id: str, location: str, recorded: str, asked: str, new: str = "") -> Diverged:
+def divergence_error(run_id: str, location: str, recorded: str, asked: str, new: str = "") -> Diverged:
     """Make the error about a divergence: where it is, what was recorded, what the code asks for, and what to do.
 
     ``new``: arguments that only the code has.
@@ -27,7 +27,7 @@ def diverged(run_id: str, location: str, recorded: str, asked: str, new: str = "
     )
 
 
-def misfitting(run_id: str, location: str, misfit: Misfit) -> Diverged:
+def misfit_error(run_id: str, location: str, misfit: Misfit) -> Diverged:
     """Make the error about a recorded value that does not have its type: the code was changed, or a person set it."""
     return Diverged(
         f"{run_id} stopped for you: the value recorded at `{location}` does not have the type that the code expects "
@@ -71,7 +71,7 @@ def other_arguments(run_id: str, location: str, recorded: bytes, asked: bytes, w
     given = bytes(getattr(e.decode(recorded), "input", e.NULL))
     new = ", ".join(added_arguments(given, asked))
     there = f"a recorded result for {format_call('', given)}"
-    return diverged(run_id, location, there, f"{format_call('', asked)}{where}", new)
+    return divergence_error(run_id, location, there, f"{format_call('', asked)}{where}", new)
 
 
 def map_item(machine: CodeMachine, location: str) -> str:

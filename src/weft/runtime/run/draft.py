@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
@@ -15,7 +14,7 @@ from weft.core.commands import Mailed
 from weft.core.effects import AnyEffect
 from weft.core.ids import Millis, Seq
 from weft.core.ledger import Move
-from weft.core.values import BLOB_START, blobs_in
+from weft.core.values import BLOB_START, REF_BYTES_MIN, blobs_in
 from weft.errors import KeyReused, WeftError
 from weft.ports.new_run import NewRun
 from weft.ports.store import Append, KeyRow, Mail, StoredEvent
@@ -39,7 +38,7 @@ class PendingCommand(msgspec.Struct, eq=False):
     async def decide_with(self, post: Callable[[PendingCommand], None]) -> None:
         """Post the command to its run. Returns when its decision is durable. Raises the refusal."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.reply = partial(_settle, done)
+        self.reply = partial(_settle_future, done)
         post(self)
         try:
             await done
@@ -54,7 +53,7 @@ def posted_mail(mail: Mail) -> PendingCommand:
     return PendingCommand(c.decode(mail.body), mail_id=mail.id, key=key)
 
 
-def _settle(done: asyncio.Future[None], error: WeftError | None) -> None:
+def _settle_future(done: asyncio.Future[None], error: WeftError | None) -> None:
     if done.done():
         return
     if error is None:
@@ -87,9 +86,12 @@ class Draft(Append, kw_only=True, eq=False):
     def record(self, body: bytes, at: Millis) -> None:
         """Add the next event."""
         events = self.events
-        events.append(StoredEvent(Seq(self.seq + len(events) + 1), at, body))
-        self.size_bytes += len(body)
-        if body.find(BLOB_START) >= 0:  # ``in`` tries the left side as a number first, and raises and drops an error
+        seq: Any = self.seq + len(events) + 1
+        events.append(StoredEvent(seq, at, body))
+        size = len(body)
+        self.size_bytes += size
+        # ``in`` tries the left side as a number first, and raises and drops an error.
+        if size > REF_BYTES_MIN and body.partition(BLOB_START)[1]:
             self.refs += tuple(blobs_in(body))
 
     def is_empty(self) -> bool:
@@ -114,22 +116,23 @@ class AnsweringRun(Protocol):
     """The parts of a run in memory that have commands without an answer."""
 
     ports: Any
-    mailbox: deque[PendingCommand]
-    drafts: deque[Draft]
+    mailbox: list[PendingCommand]
+    drafts: list[Draft]
     in_flight: Draft | None
     reading: Any
 
 
-def answer(run: AnsweringRun, draft: Draft) -> None:
+def answer_commands(run: AnsweringRun, draft: Draft) -> None:
     """Answer all commands that this append settles."""
     answered = run.ports.answered
     for chunk in draft.chunks:
         run.ports.emit(chunk)
     for posted in draft.posted:
-        if posted.flight is not None:
-            answered(posted.flight)
-        if posted.reply is not None:
-            posted.reply(None)
+        flight, reply = posted.flight, posted.reply
+        if flight is not None:
+            answered(flight)
+        if reply is not None:
+            reply(None)
     for posted, error in draft.refused:
         if posted.flight is not None:
             answered(posted.flight)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, TypeVar
 
 from msgspec import Raw
@@ -17,17 +17,18 @@ from msgspec import Raw
 from weft.core import commands as c
 from weft.core import values
 from weft.core.budgets import BudgetLimits
-from weft.core.code.locations import key_of
+from weft.core.code.locations import location_key
 from weft.core.code.machine import CodeMachine
 from weft.core.code.state import Entry, has_unchecked_input
 from weft.core.events import Policy
 from weft.core.ids import CANCEL, EntryId
+from weft.core.plurals import with_article
 from weft.core.run import lifecycle
 from weft.errors import BadValue, Diverged, Evicted, Failure, ForeignAwait, LimitExceeded, WeftError
-from weft.runtime.run.divergence import diverged, is_droppable, map_item, misfitting, other_parameters
+from weft.runtime.run.divergence import divergence_error, is_droppable, map_item, misfit_error, other_parameters
 from weft.runtime.run.driver_actor import DriverActor
 from weft.runtime.run.inline import InlineBody
-from weft.runtime.run.private_loop import PrivateLoop, error_of, foreign_await, is_foreign, make_loop
+from weft.runtime.run.private_loop import PrivateLoop, error_of_task, foreign_await, is_foreign, make_loop
 from weft.runtime.run.scopes import CURRENT, NameScope
 from weft.runtime.run.unreached import NEW_WORK, Missed, Unreached
 from weft.steps.codec import Codec
@@ -35,10 +36,10 @@ from weft.steps.failures import failure_of_run, text_of
 from weft.steps.misfits import Misfit
 
 log = logging.getLogger("weft")
-
 T = TypeVar("T")
 
 VISITED_MIN = 64
+REPLAYED_PER_LOOK = 64  # steps of a replay between two looks at the clock
 
 
 class Program(Protocol):
@@ -52,19 +53,18 @@ class Program(Protocol):
 
     def read(self, name: str, text: str) -> Any:
         """Convert a word that was typed for a parameter, by the parameter's type."""
-        ...
 
     def check(self, given: Mapping[str, Any] | bytes) -> bytes:
         """Return the input of a new run as JSON. Bytes were checked by a call's signature. Raises BadValue."""
-        ...
 
     def defaults(self, given: bytes | None) -> bytes:
         """Return the defaults of the parameters that this input (None if unknown) omits, as JSON, or nothing."""
-        ...
+
+    def texts(self) -> Iterable[str] | None:
+        """Return the texts in the code, among which are the names of its inline steps; None if any may be one."""
 
     def begin(self, driver: CodeDriver, given: bytes, defaults: bytes) -> Coroutine[Any, Any, Any]:
         """Call the function with its recorded arguments."""
-        ...
 
     def encode(self, value: Any) -> bytes:
         """Encode the result as JSON. Raises BadValue."""
@@ -125,34 +125,34 @@ class CodeDriver:
         self.unfinished = self._has_replayed = False
         if self._finished or self.evicted:
             return
-        if self._main is None and not self._begin():
+        if self._main is None and not self._begin_code():
             return
         if self._fetching is not None and not self.missing_blobs:
-            self._fetched()
+            self._on_blob_fetched()
         self.loop.begin_slice()
         try:
-            self._deliver()
+            self._run_until_waiting()
         except LimitExceeded as error:
             # Deliver a waiting cancellation first: the code may never wait, and the cancellation may end it.
             if not self.tell_cancel():
                 self._stop = self._stop or error
             self.loop.unfinished = True
         if self._stop is not None:
-            self._hold(self._stop)
+            self._hold_run(self._stop)
         elif self.loop.stray is not None:
-            self._finish(self.loop.stray)
+            self._finish_code(self.loop.stray)
         elif self._main is not None and self._main.done():
-            self._returned(self._main)
+            self._on_function_ended(self._main)
         elif self.loop.unfinished:
             self.unfinished = True
             # Facts are delivered when nothing is ready. A cancellation waits for that at most a whole slice; but during
             # replay it is delivered at the same point as before.
             is_next = self._is_cancel_next() and not self._has_replayed
             self._is_cancel_late = is_next and not (self._is_cancel_late and self.tell_cancel())
-        elif not self.machine.state.tasks and not self.missing_blobs and not self._waits():
-            self._hold(self.loop.foreign or foreign_await(self.machine.state.workflow, self._main))
+        elif not self.machine.state.tasks and not self.missing_blobs and not self._is_anything_open():
+            self._hold_run(self.loop.foreign or foreign_await(self.machine.state.workflow, self._main))
 
-    def _begin(self) -> bool:
+    def _begin_code(self) -> bool:
         state = self.machine.state
         given = self.peek(state.input)
         defaults = self.peek(state.defaults) if bytes(state.defaults) else b""
@@ -168,30 +168,30 @@ class CodeDriver:
                 self.outside.issue(c.FailRun(lifecycle.mark_never_began(failure_of_run(refused), state.run_id)))
                 return False
             # The recorded input was valid when it was recorded, so the function must have changed.
-            self._hold(other_parameters(state, misfit))
+            self._hold_run(other_parameters(state, misfit))
             return False
         self._main = self.loop.spawn(code, NameScope(self, ""))
         return True
 
-    def _deliver(self) -> None:
+    def _run_until_waiting(self) -> None:
         """Let the code run until it waits for a fact that has not happened yet."""
         loop, state, main = self.loop, self.machine.state, self._main
         assert main is not None
         while True:
             if loop.ready:
                 loop.pump()
-            if loop.unfinished or self._stop is not None or main.done() or loop.frozen or loop.stray is not None:
-                return
             facts = state.facts if state.facts is self._facts else self._facts_now()
             if self._cursor >= len(facts):
+                return
+            if loop.unfinished or self._stop is not None or main.done() or loop.frozen or loop.stray is not None:
                 return
             fact = facts[self._cursor]
             if fact == CANCEL:
                 main.cancel()
             else:
                 entry = state.entries.get(fact)
-                is_marked = entry is not None and bytes(entry.output).startswith(values.MARKED)
-                if entry is not None and is_marked and self.peek(entry.output) is None:
+                may_refer = entry is not None and len(entry.output) > values.REF_BYTES_MIN
+                if entry is not None and may_refer and self.peek(entry.output) is None:
                     return
                 future = self._waiting.pop(fact, None)
                 if future is None:
@@ -214,7 +214,7 @@ class CodeDriver:
         self.loop.has_asked = True
         return True
 
-    def _fetched(self) -> None:
+    def _on_blob_fetched(self) -> None:
         """Continue after a blob that the code waited for was fetched."""
         assert self._fetching is not None
         waiter, self._fetching = self._fetching, None
@@ -240,29 +240,29 @@ class CodeDriver:
             if len(known) > 2 * len(entries) + VISITED_MIN:
                 known.intersection_update(entries)
 
-    def _waits(self) -> bool:
+    def _is_anything_open(self) -> bool:
         """Return whether something is open that may end."""
         state = self.machine.state
         return bool(state.tasks or state.timers or state.waits or state.asks or state.children)
 
-    def _returned(self, main: asyncio.Task[Any]) -> None:
+    def _on_function_ended(self, main: asyncio.Task[Any]) -> None:
         """Handle the end of the function, which has returned or raised."""
-        error = error_of(main)
+        error = error_of_task(main)
         output = b"null"
         if error is None:
             try:
                 output = self.program.encode(main.result())
             except WeftError as wrong:
                 error = wrong
-        self._finish(error, output)
+        self._finish_code(error, output)
 
-    def _finish(self, error: BaseException | None, output: bytes = b"null") -> None:
+    def _finish_code(self, error: BaseException | None, output: bytes = b"null") -> None:
         self._finished = True
         state = self.machine.state
         self._report_unreached()
         self.close()
         if isinstance(error, ForeignAwait) or (self.loop.foreign is not None and is_foreign(error)):
-            self._hold(self.loop.foreign or foreign_await(state.workflow, None))
+            self._hold_run(self.loop.foreign or foreign_await(state.workflow, None))
         elif state.cancelled is not None:
             self.outside.issue(c.EndCancelled())
         elif state.timed_out:
@@ -271,7 +271,7 @@ class CodeDriver:
         elif error is None:
             self.outside.issue(c.CompleteRun(self.outside.keep(output)))
         elif is_foreign(error):
-            self._hold(foreign_await(state.workflow, None, f" ({text_of(error)})"))
+            self._hold_run(foreign_await(state.workflow, None, f" ({text_of(error)})"))
         else:
             self.outside.issue(c.FailRun(failure_of_run(error)))
 
@@ -280,7 +280,7 @@ class CodeDriver:
         if self._unreached.entries:
             self._unreached.report(self.machine.state)
 
-    def _hold(self, error: WeftError) -> None:
+    def _hold_run(self, error: WeftError) -> None:
         self._finished = True
         location = error.location if isinstance(error, Diverged) else ""
         self.close()
@@ -319,7 +319,7 @@ class CodeDriver:
         if entry is None and self._unreached.entries and kind in NEW_WORK:
             missed = self._unreached.missed(scope, self.machine.state)
             if missed is not None:
-                self._missed(missed, key_of(scope.prefix, name, n), kind)
+                self._hold_for_missed(missed, location_key(scope.prefix, name, n), kind)
         return n, entry
 
     def find_step(self, scope: CodeScope, name: str, digest: str, given: bytes) -> tuple[int, Entry | None]:
@@ -327,38 +327,38 @@ class CodeDriver:
 
         On replay a call is nearly always the next fact, and live it is nearly always new. Both are seen here.
         """
-        counts, kinds = scope.counts, scope.kinds
+        counts, kinds, loop = scope.counts, scope.kinds, self.loop
         if self.evicted or self._stop is not None or kinds.get(name, "step") != "step":
             return self.find(scope, name, "step", digest, given)
         n = counts.get(name, 0) + 1
         key = f"{scope.prefix}{name}#{n}" if n > 1 else scope.prefix + name  # key_of: a call for every step
         facts, state, cursor = self._facts, self.machine.state, self._cursor
         entry: Entry | None = None
-        if cursor < len(facts) and facts is state.facts and not self.loop.ready:
-            number = facts[cursor]
+        if cursor < len(facts) and facts is state.facts and not loop.ready:
+            number, visited = facts[cursor], self._visited
             entry = state.entries.get(number)
             if (
                 entry is None
                 or entry.key != key
                 or entry.digest != digest
                 or entry.kind != "step"
-                or number in self._visited
+                or number in visited
+                or loop.unfinished
+                or (not cursor % REPLAYED_PER_LOOK and loop.is_over_time_after(REPLAYED_PER_LOOK))
                 or bytes(entry.output).startswith(values.MARKED)
-                or self.loop.is_over_time()
             ):
                 return self.find(scope, name, "step", digest, given)
-            self._cursor = cursor + 1
-            self._has_replayed = True
-            self._visited.add(number)
-            self._unreached.forget(number)
+            self._cursor, self._has_replayed = cursor + 1, True
+            visited.add(number)
+            if self._unreached.found:
+                self._unreached.forget(number)
         elif (found := self._unreached.found) is None or found or self.machine.style.index.find(key) is not None:
             return self.find(scope, name, "step", digest, given)
-        counts[name] = n
-        kinds[name] = "step"
-        self.loop.has_asked = True
+        counts[name], kinds[name] = n, "step"
+        loop.has_asked = True
         return (n if entry is None else 0), entry
 
-    def _missed(self, missed: Missed, asked: str, kind: str) -> None:
+    def _hold_for_missed(self, missed: Missed, asked: str, kind: str) -> None:
         error = missed.error(self.machine.state.run_id, asked, kind)
         self._drop_in_fork(missed.entry, error)
         if not self.outside.tolerant:
@@ -372,14 +372,14 @@ class CodeDriver:
     ) -> tuple[int, Entry | None]:
         """Find an entry, like ``find``, for code that will not ask for new work here."""
         if self.evicted or self._stop is not None:
-            return 1, self._endless(key_of(scope.prefix, name, 1), kind)
+            return 1, self._endless_entry(location_key(scope.prefix, name, 1), kind)
         self.loop.has_asked = True
         n = scope.count(name, kind)
-        entry = self.machine.style.index.find(key_of(scope.prefix, name, n))
+        entry = self.machine.style.index.find(location_key(scope.prefix, name, n))
         if entry is None:
             return n, None
         if entry.kind != kind:
-            self.diverge(entry, f"a {entry.kind}", f"a {kind}")
+            self.diverge(entry, with_article(entry.kind), with_article(kind))
         if digest and (entry.digest != digest or entry.id in self._visited):
             entry = self._same_input(scope, name, entry, digest, given)
             if entry is None:
@@ -389,13 +389,13 @@ class CodeDriver:
         self._unreached.forget(entry.id)
         return n, entry
 
-    def _endless(self, key: str, kind: str) -> Entry:
+    def _endless_entry(self, key: str, kind: str) -> Entry:
         """Raise Evicted in code that ends. Code that swallows it again and again gets an entry that never ends.
 
         Then it waits, so that the host can go on without it.
         """
         self.loop.swallowed += 1
-        if not self.loop.is_deaf():
+        if not self.loop.ignores_end():
             raise Evicted
         return Entry(id=EntryId(-self.loop.swallowed), key=key, kind=kind)
 
@@ -412,7 +412,7 @@ class CodeDriver:
         retry kept: then the step is asked for again.
         """
         n = 1
-        while (other := self.machine.lookup(key_of(scope.prefix, name, n))) is not None:
+        while (other := self.machine.lookup(location_key(scope.prefix, name, n))) is not None:
             if other.digest == digest and other.id not in self._visited:
                 return other
             n += 1
@@ -440,7 +440,7 @@ class CodeDriver:
 
     def diverge(self, entry: Entry, recorded: str, asked: str) -> None:
         """Hold the run for a person, because the code asks for something other than the log has."""
-        self._stop_at(entry, diverged(self.machine.state.run_id, entry.key, recorded, asked))
+        self._stop_at(entry, divergence_error(self.machine.state.run_id, entry.key, recorded, asked))
 
     def _stop_at(self, entry: Entry, error: WeftError) -> NoReturn:
         self._drop_in_fork(entry, error)
@@ -459,8 +459,8 @@ class CodeDriver:
 
     def ask(self, command: c.Ask) -> Entry:
         """Record a new entry."""
-        if self.loop.is_deaf():
-            return self._endless("", "")
+        if self.loop.ignores_end():
+            return self._endless_entry("", "")
         try:
             self.outside.issue(command)  # type: ignore[arg-type]
         except Evicted:
@@ -492,8 +492,8 @@ class CodeDriver:
         Then a cancellation that is the next fact is delivered first, because code that never waits has no other moment.
         On replay it is delivered at the same point, because nothing is recorded there.
         """
-        if self.loop.is_deaf():
-            await self.loop.wait_if_deaf()
+        if self.loop.ignores_end():
+            await self.loop.block_if_end_ignored()
         if new and asyncio.current_task() is self._main and self.tell_cancel():
             await asyncio.sleep(0)
         if self.loop.is_over_time():
@@ -560,7 +560,7 @@ class CodeDriver:
 
     def refuse_type(self, entry: Entry, misfit: Misfit) -> None:
         """Hold the run for a person, because a recorded value does not have the type that the code gives it."""
-        self._stop_at(entry, misfitting(self.machine.state.run_id, entry.key, misfit))
+        self._stop_at(entry, misfit_error(self.machine.state.run_id, entry.key, misfit))
 
     def peek(self, raw: Raw) -> bytes | None:
         """Return the JSON of a recorded value if it is in memory; otherwise it will be fetched."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -48,7 +47,7 @@ class ReadingRun(Protocol):
     """A run that may wait for its log."""
 
     machine: Machine
-    mailbox: deque[PendingCommand]
+    mailbox: list[PendingCommand]
     ports: Any
     reading: LogReading | None
     fetching: bool
@@ -129,7 +128,7 @@ def _missing_inputs(run: ReadingRun, reading: LogReading, command: AnyCommand) -
     return None
 
 
-def refusal(run_id: str, problem: WeftError | MissingInputs) -> WeftError:
+def refusal_error(run_id: str, problem: WeftError | MissingInputs) -> WeftError:
     """Return why a command is refused: the error, or that it names a version that is not in the store."""
     if isinstance(problem, WeftError):
         return problem
@@ -142,7 +141,7 @@ def refusal(run_id: str, problem: WeftError | MissingInputs) -> WeftError:
 def on_log_read(run: ReadingRun) -> None:
     """Decide the commands that waited for the log."""
     if run.reading is not None:
-        run.mailbox.extendleft(reversed(run.reading.waiting))
+        run.mailbox[:0] = run.reading.waiting
         run.reading.waiting.clear()
         run.schedule()
         run.proceed(after_mail=True)

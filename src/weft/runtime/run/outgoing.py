@@ -24,7 +24,7 @@ class SendingRun(Protocol):
     ports: RunPorts
 
 
-def enclose(run: SendingRun, draft: Draft, letter: OutgoingMail) -> None:
+def add_mail(run: SendingRun, draft: Draft, letter: OutgoingMail) -> None:
     """Add outgoing mail to a draft: a command for another run, or the start of a new one."""
     body = c.encode(letter.command)
     if letter.create and isinstance(letter.command, c.StartRun):

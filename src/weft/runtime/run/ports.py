@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from msgspec import Raw
 
 from weft.core.effects import AnyEffect, PerformTask
+from weft.core.goal.definitions import StepDef
 from weft.core.ids import EntryId, HostId, RunUid, Seq
 from weft.core.ledger import BudgetWindow
 from weft.core.run.env import MissingInputs
@@ -26,6 +27,8 @@ from weft.runtime.run.log_reading import LogReading
 from weft.runtime.values import OpenedValues, ValueStore
 from weft.runtime.worker.flight import Flight
 
+ACCEPTED = Outcome.ACCEPTED
+"""The outcome of nearly every append. Looking up the member of an enum each time would be slow."""
 EXISTS = b"true"
 """Among the fetched inputs of a decision: there is a run with this id."""
 
@@ -74,7 +77,11 @@ class StoresMemos(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPorts:
-    """The host as one run sees it. A run passes itself to callables that take an actor."""
+    """The host as one run sees it. A run passes itself to callables that take an actor.
+
+    Those that every step needs are read into a local variable and then called, because Python looks for a method of
+    the class first where an attribute is called directly, which costs as much as a small function.
+    """
 
     host: HostId
     tolerant: bool
@@ -88,6 +95,8 @@ class RunPorts:
     opened: OpenedValues
     program: Callable[[str, str], AnyProgram | None]
     """Returns the program of a workflow and version, if there is one."""
+    planned_step: Callable[[str], StepDef | None]
+    """Returns a step that goals are planned with. Nodes of graphs may name it too."""
     hooks: HookTable
     """The hooks that are told of events."""
     hot: HotRuns | None

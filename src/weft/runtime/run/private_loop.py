@@ -119,7 +119,7 @@ class ScopedTask(asyncio.Task[Any]):
             loop = self.get_loop()
             before = _swap_current_task(loop, self)  # anyio asks for the current task when its scopes end
             try:
-                self._own_context.run(_throw, coro, error)
+                self._own_context.run(_throw_and_close, coro, error)
             finally:
                 _swap_current_task(loop, before)
 
@@ -145,10 +145,7 @@ class PrivateLoop(asyncio.AbstractEventLoop):
     # Initial values are class attributes, because many runs never change them.
     workflow = ""
     """The name of the workflow, for errors."""
-    frozen = False
     foreign: ForeignAwait | None = None
-    stray: BaseException | None = None
-    """An exception that a callback of the code raised outside any task."""
     unfinished = False
     """The slice is over, and something is still ready."""
     has_asked = False
@@ -166,6 +163,9 @@ class PrivateLoop(asyncio.AbstractEventLoop):
     def __init__(self) -> None:
         self.ready: deque[tuple[Callable[..., object], tuple[Any, ...], contextvars.Context]] = deque()
         self.tasks: dict[int, ScopedTask] = {}
+        self.frozen = False
+        self.stray: BaseException | None = None
+        """An exception that a callback of the code raised outside any task."""
         self.monotonic: Callable[[], float] = _frozen_clock
         """The clock that measures slices."""
 
@@ -179,9 +179,18 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         """Count a request that is answered at once. Returns whether its answer must wait for the next slice."""
         self._turns += 1
         if not self._turns % TURNS_PER_LOOK:
-            self.has_asked = True
-            self.unfinished = self._slice_is_over(None)
+            self._look_at_clock()
         return self.unfinished
+
+    def is_over_time_after(self, requests: int) -> bool:
+        """Count requests that were answered at once. Returns whether the next answer must wait for the next slice."""
+        self._turns += requests
+        self._look_at_clock()
+        return self.unfinished
+
+    def _look_at_clock(self) -> None:
+        self.has_asked = True
+        self.unfinished = self._slice_is_over(None)
 
     def pump(self) -> None:
         """Run until nothing is ready, or the slice is over."""
@@ -222,13 +231,13 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         self._looked_at = now
         if self._spun >= SPIN_SECONDS or self._turns - self._turns_asked > TURNS_MAX:
             raise LimitExceeded(
-                f"The workflow loops{self._place(context)} without waiting for anything.",
+                f"The workflow loops{self._current_line(context)} without waiting for anything.",
                 hint="Wait in every round: ctx.sleep, ctx.receive or a step. Long computing belongs in a step.",
                 code="code.spinning",
             )
         return now >= self._slice_ends or self._turns - self._slice_began > TURNS_PER_SLICE_MAX
 
-    def _place(self, context: contextvars.Context | None) -> str:
+    def _current_line(self, context: contextvars.Context | None) -> str:
         """Return the current line of the task with this context; if that has ended, the line of the first task."""
         tasks = list(self.tasks.values())
         candidates = [task for task in tasks if task.runs_in(context)] + tasks[:1]
@@ -246,15 +255,17 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         """Create a task that runs in this scope."""
         context = contextvars.copy_context()
         context.run(CURRENT.set, scope)
-        return self._task(coro, scope, context)
+        return self._make_task(coro, scope, context)
 
-    def _task(self, coro: Coroutine[Any, Any, Any], scope: NameScope[Any], context: contextvars.Context) -> ScopedTask:
+    def _make_task(
+        self, coro: Coroutine[Any, Any, Any], scope: NameScope[Any], context: contextvars.Context
+    ) -> ScopedTask:
         task = ScopedTask(coro, place=scope.prefix, loop=self, context=context)
         self.tasks[id(task)] = task
-        task.add_done_callback(self._forget)
+        task.add_done_callback(self._forget_task)
         return task
 
-    def _forget(self, task: asyncio.Task[Any]) -> None:
+    def _forget_task(self, task: asyncio.Task[Any]) -> None:
         self.tasks.pop(id(task), None)
 
     def end_all(self, error: type[BaseException]) -> None:
@@ -270,13 +281,13 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         self.tasks.clear()
         _drop_callbacks(tasks)
 
-    def is_deaf(self) -> bool:
+    def ignores_end(self) -> bool:
         """Return whether the code was told to end, and has swallowed it again and again."""
         return self.swallowed > SWALLOWED_MAX
 
-    async def wait_if_deaf(self) -> None:
+    async def block_if_end_ignored(self) -> None:
         """Wait for ever in such code."""
-        while self.is_deaf():
+        while self.ignores_end():
             await self.create_future()
 
     async def frozen_until(self, waiter: asyncio.Future[None]) -> None:
@@ -322,7 +333,7 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         scope = CURRENT.get().for_task()
         inner = context if context is not None else contextvars.copy_context()
         inner.run(CURRENT.set, scope)
-        return self._task(coro, scope, inner)  # type: ignore[arg-type]
+        return self._make_task(coro, scope, inner)  # type: ignore[arg-type]
 
     def get_task_factory(self) -> None:
         """Return None: tasks are made in one way only. anyio asks."""
@@ -339,7 +350,7 @@ class PrivateLoop(asyncio.AbstractEventLoop):
     async def shutdown_asyncgens(self) -> None:
         """Do nothing, because asynchronous generators end with the code that created them."""
 
-    def _foreign(self, what: str, instead: str) -> NoReturn:
+    def _raise_foreign_await(self, what: str, instead: str) -> NoReturn:
         where = _user_line()
         who = self.workflow or "The workflow"
         error = ForeignAwait(
@@ -352,33 +363,37 @@ class PrivateLoop(asyncio.AbstractEventLoop):
     def call_later(self, delay: float, callback: object, *args: object, context: object = None) -> NoReturn:
         if sys._getframe(1).f_code.co_name == "sleep":  # noqa: SLF001
             instead = f'Write: await ctx.sleep("{format_ms(int(delay * 1000))}"); other I/O belongs in a step.'
-            self._foreign(f"asyncio.sleep({delay:g})", instead)
+            self._raise_foreign_await(f"asyncio.sleep({delay:g})", instead)
         self.call_at(delay, callback, *args)
 
     def call_at(self, when: float, callback: object, *args: object, context: object = None) -> NoReturn:
-        self._foreign(
+        self._raise_foreign_await(
             "a timer of asyncio", 'Write: await ctx.sleep("1h"), or give timeout=… to the call that may take too long.'
         )
 
     def time(self) -> NoReturn:
-        self._foreign(
+        self._raise_foreign_await(
             "the clock of asyncio", "Write: await ctx.now(), or timeout=… on the call that may take too long."
         )
 
     def run_in_executor(self, executor: object, func: object, *args: object) -> NoReturn:
-        self._foreign("a thread", "Put the work into a step: a plain `def` step runs in a thread by itself.")
+        self._raise_foreign_await(
+            "a thread", "Put the work into a step: a plain `def` step runs in a thread by itself."
+        )
 
     def call_soon_threadsafe(self, callback: object, *args: object, context: object = None) -> NoReturn:
-        self._foreign("a thread", "Put the work into a step: a plain `def` step runs in a thread by itself.")
+        self._raise_foreign_await(
+            "a thread", "Put the work into a step: a plain `def` step runs in a thread by itself."
+        )
 
 
-def _throw(coro: Any, error: type[BaseException]) -> None:
+def _throw_and_close(coro: Any, error: type[BaseException]) -> None:
     try:
         coro.throw(error())
         coro.close()
     except BaseException:  # noqa: BLE001 - the code is being closed
         if getattr(coro, "cr_frame", None) is not None:
-            _abandon(coro)
+            _keep_for_ever(coro)
 
 
 def _drop_callbacks(tasks: list[ScopedTask]) -> None:
@@ -393,7 +408,7 @@ def _drop_callbacks(tasks: list[ScopedTask]) -> None:
             futures.extend(getattr(future, "_children", ()))  # of asyncio.gather
 
 
-def _abandon(coro: Any) -> None:
+def _keep_for_ever(coro: Any) -> None:
     """Keep code that swallows its end in memory for ever.
 
     Python would close it when it frees it, outside its run: there every request fails at once, and the code would loop.
@@ -408,7 +423,7 @@ def _frozen_clock() -> float:
     return 0.0
 
 
-def error_of(task: asyncio.Task[Any]) -> BaseException | None:
+def error_of_task(task: asyncio.Task[Any]) -> BaseException | None:
     """Return the exception of a task that is done. Call it once: a cancelled task returns its exception once."""
     try:
         return task.exception()
@@ -433,15 +448,15 @@ def make_loop() -> PrivateLoop:
     return PrivateLoop()  # type: ignore[abstract]  # the missing methods are added below; they raise errors
 
 
-def _forbid(name: str) -> None:
+def _forbid_method(name: str) -> None:
     def refuse(self: PrivateLoop, *_: object, **__: object) -> NoReturn:
-        self._foreign(f"{name} of asyncio", "Other I/O belongs in a step.")
+        self._raise_foreign_await(f"{name} of asyncio", "Other I/O belongs in a step.")
 
     setattr(PrivateLoop, name, refuse)
 
 
 for _name in (*IO_METHODS, "run_until_complete", "run_forever"):
-    _forbid(_name)
+    _forbid_method(_name)
 
 
 def _refuse_unordered(frame: Any) -> None:

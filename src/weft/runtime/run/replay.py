@@ -77,7 +77,7 @@ async def replay(run: ReplayedRun, program: Program, *, tolerant: bool = False) 
             if driver.missing_blobs:
                 await actor.fetch(driver.missing_blobs)
             elif not driver.unfinished or actor.asks > ASKS_MAX:
-                return await _outcome(driver, actor)
+                return await _replay_outcome(driver, actor)
     finally:
         await _in_callback(driver.close)
 
@@ -99,7 +99,7 @@ async def _in_callback(call: Callable[[], None]) -> None:
     await done
 
 
-async def _outcome(driver: ReplayDriver, actor: ReplayActor) -> Replayed:
+async def _replay_outcome(driver: ReplayDriver, actor: ReplayActor) -> Replayed:
     unvisited = driver.unvisited_entries()
     failure = actor.failure
     if failure is not None:
@@ -139,7 +139,7 @@ class ReplayDriver(CodeDriver):
         self.is_misfit = True
         super().refuse_type(entry, misfit)
 
-    def _hold(self, error: WeftError) -> None:
+    def _hold_run(self, error: WeftError) -> None:
         self._finished = True
         self.stopped, self.other_input = error, self._other_input
         # The code could not even be called with the recorded input.

@@ -39,7 +39,7 @@ class LogInMemory(msgspec.Struct, frozen=True):
     """Return a blob."""
 
 
-async def replay_log(run: LogInMemory, target: ReplayTarget, program: Program | None) -> ReplayReport:
+async def make_replay_report(run: LogInMemory, target: ReplayTarget, program: Program | None) -> ReplayReport:
     """Replay a log in isolation against the code of a version. Without the code, the report refuses the version."""
     seq = len(run.log)
     if program is None:

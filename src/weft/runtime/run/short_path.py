@@ -61,9 +61,10 @@ def _take_success(run: PlainRun, posted: PendingCommand, report: c.ReportTaskSuc
     progress = run.machine.take_success(report, run.env())
     if progress is None:
         return False
+    now, encode = run.now_ms, e.encode
     for event in progress.events:
-        draft.record(e.encode(event), run.now_ms)
-    draft.effects += progress.effects
+        draft.record(encode(event), now)
+    draft.effects.extend(progress.effects)
     draft.posted.append(posted)
     if run.fetched or not progress.rests:
         run.follow()

@@ -42,11 +42,11 @@ def complete_start(run: StartingRun, start: c.StartRun, draft: Draft) -> c.Start
     if run.cut_off:
         reason = f"the run at the root of its tree {STOPPED_TEXT}"
         start = msgspec.structs.replace(start, refused=reason, refused_as=RunCancelled.code)
-    start = start if start.style else _resolved(run, start, draft)
+    start = start if start.style else _resolve_start(run, start, draft)
     return _with_declared(run, _with_words_read(run, start) if start.words else start)
 
 
-def _resolved(run: StartingRun, start: c.StartRun, draft: Draft) -> c.StartRun:
+def _resolve_start(run: StartingRun, start: c.StartRun, draft: Draft) -> c.StartRun:
     """Resolve a start by name: add the version, style and timeout of the workflow with this name here."""
     callee = run.callee
     if callee is None:

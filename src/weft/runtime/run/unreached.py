@@ -147,10 +147,10 @@ def _missed_in(scope: NameScope[Any], entry: Entry, state: CodeState) -> Missed 
     place = scope.prefix + first
     if not rest:
         return Missed(entry, place, entry.kind)
-    return Missed(entry, place, "branch" if scope.holds_branches else _operation(place, rest, state))
+    return Missed(entry, place, "branch" if scope.holds_branches else _operation_kind(place, rest, state))
 
 
-def _operation(place: str, rest: str, state: CodeState) -> str:
+def _operation_kind(place: str, rest: str, state: CodeState) -> str:
     """Return the kind of operation that contains these branches or rounds. Only races and loops are recorded."""
     if _step_name(place).startswith("&"):
         return "task"

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Protocol
 
 from weft.core.effects import PerformTask
-from weft.core.goal.definitions import HttpWay
 from weft.core.graph.node_start import HTTP
 from weft.core.ids import RunUid
 from weft.core.machine import Machine
@@ -30,14 +29,14 @@ class CommittedRun(Protocol):
     machine: Machine
     ports: RunPorts
 
-    def answer(self, draft: Draft) -> None: ...
+    def answer_commands(self, draft: Draft) -> None: ...
 
 
 def answer_in_time(run: CommittedRun, draft: Draft) -> None:
     """Answer a draft that has nothing to commit, once all that it was decided on is in the durable store."""
     hot = run.ports.hot
     if hot is None or not hot.has_tail(run.uid) or not any(_waiting_replies(draft)):
-        run.answer(draft)
+        run.answer_commands(draft)
     else:
         run.ports.background.spawn(_answer_when_drained(run, draft, hot))
 
@@ -49,7 +48,7 @@ async def _answer_when_drained(run: CommittedRun, draft: Draft, hot: HotRuns) ->
         for reply in _waiting_replies(draft):
             reply(error)
     else:
-        run.answer(draft)
+        run.answer_commands(draft)
 
 
 def _waiting_replies(draft: Draft) -> list[Reply]:
@@ -68,12 +67,12 @@ def must_be_through(run: CommittedRun, draft: Draft) -> bool:
         if flight is not None and flight.effect.policy.effect == "irreversible":
             return True
     for effect in draft.effects:
-        if type(effect) is PerformTask and (effect.policy.effect == "irreversible" or _concerns_others(run, effect)):
+        if type(effect) is PerformTask and (effect.policy.effect == "irreversible" or _must_be_durable(run, effect)):
             return True
     return bool(draft.refused) and any(posted.reply is not None for posted, _ in draft.refused)
 
 
-def _concerns_others(run: CommittedRun, effect: PerformTask) -> bool:
+def _must_be_durable(run: CommittedRun, effect: PerformTask) -> bool:
     """Return whether a task can be undone, or is answered from outside the process."""
     task = run.machine.state.tasks.get(effect.task)
     if task is not None and task.undo is not None:
@@ -81,5 +80,5 @@ def _concerns_others(run: CommittedRun, effect: PerformTask) -> bool:
     if effect.step == HTTP:
         given = bytes(effect.input)
         return _LATER in given or is_ref(given)
-    planned = planned_step(run.machine, effect.task)
-    return planned is not None and isinstance(planned.way, HttpWay) and planned.way.answer == "later"
+    planned = planned_step(run.machine, effect.task) or run.ports.planned_step(effect.step)
+    return planned is not None and planned.is_async

@@ -21,19 +21,31 @@ DENIED = "policy.denied"
 _get_running = asyncio._get_running_loop  # noqa: SLF001 - used by asyncio itself
 
 
+class AttemptTimedOut(TimeoutError):
+    """An attempt took longer than its policy allows. A body cannot raise it."""
+
+
 def report_failure(effect: PerformTask, body: StepBody | None, error: BaseException) -> c.ReportTaskFailed:
     """Return the report of a task that failed."""
     if isinstance(error, PerformedElsewhere):
-        failure = msgspec.structs.replace(error.failure, location=effect.location)
-        return c.ReportTaskFailed(effect.task, effect.attempt, effect.delivery, failure, not error.final)
+        failure = _in_doubt(effect, error, msgspec.structs.replace(error.failure, location=effect.location))
+        return c.ReportTaskFailed(
+            effect.task, effect.attempt, effect.delivery, failure, not error.final and failure.code != DENIED
+        )
     failure = failure_of_step(error, step=effect.step, location=effect.location, attempts=effect.attempt)
-    if isinstance(error, TimeoutError) and effect.policy.timeout_ms and not text_of(error):
+    if isinstance(error, AttemptTimedOut):
         failure = _timed_out(failure, effect)
-    if effect.policy.effect == "irreversible" and read_safely(lambda: getattr(error, "in_doubt", False), False):
-        failure = msgspec.structs.replace(failure, type="OutcomeUnknown", code=OutcomeUnknown.code)
+    failure = _in_doubt(effect, error, failure)
     retryable = body is not None and not body.is_final(error) and failure.code != DENIED
     wait_ms = read_safely(lambda: getattr(error, "retry_after_ms", None), None) or 0
     return c.ReportTaskFailed(effect.task, effect.attempt, effect.delivery, failure, retryable, wait_ms)
+
+
+def _in_doubt(effect: PerformTask, error: BaseException, failure: Failure) -> Failure:
+    """Return the failure of an attempt; an unknown outcome, if something irreversible may have been performed."""
+    if effect.policy.effect != "irreversible" or not read_safely(lambda: getattr(error, "in_doubt", False), False):
+        return failure
+    return msgspec.structs.replace(failure, type="OutcomeUnknown", code=OutcomeUnknown.code)
 
 
 def report_raised(flight: Flight, error: BaseException) -> c.ReportTaskFailed | c.ReportWorkAccepted:
@@ -46,13 +58,16 @@ def report_raised(flight: Flight, error: BaseException) -> c.ReportTaskFailed | 
 
 def _actual_error(flight: Flight, error: BaseException) -> BaseException:
     """Return the error that ended an attempt: the body's own exception, or a timeout."""
-    if isinstance(error, BodyRaised):
-        return error.error
-    if flight.timed_out and isinstance(error, asyncio.CancelledError):
-        late = TimeoutError()
-        late.__cause__ = error  # its traceback shows where the body was
-        return late
-    return error
+    actual = error.error if isinstance(error, BodyRaised) else error
+    # A body may turn its cancellation into a TimeoutError without a text, as asyncio's own functions do.
+    may_be_late = isinstance(actual, asyncio.CancelledError) or (
+        isinstance(actual, TimeoutError) and not text_of(actual)
+    )
+    if not flight.timed_out or not may_be_late:
+        return actual
+    late = AttemptTimedOut()
+    late.__cause__ = actual  # its traceback shows where the body was
+    return late
 
 
 def ends_attempt(flight: Flight, error: BaseException) -> bool:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import count
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
 from weft.core import commands as c
 from weft.core.budgets import Amounts
 from weft.core.effects import PerformTask
+from weft.core.event_parts import Parent
 from weft.core.ids import RunUid
 from weft.ports.tasks import TaskOffer
 from weft.steps.task import StepBody
@@ -42,6 +43,8 @@ class Flight(msgspec.Struct, eq=False):
     """The uid of the run at the root of the tree, if that is another run."""
     workflow: str = ""
     """The workflow of the run."""
+    caller: Parent | None = None
+    """Who asked the agent, if it is the run of one."""
     priority: int = 0
     """Of tasks that wait for a slot, those with a higher priority come first."""
     begun: bool = False
@@ -67,16 +70,19 @@ class Flight(msgspec.Struct, eq=False):
             self.timer = None
 
 
-class AttemptTrace(Protocol):
-    """The span of an attempt whose body runs."""
+class TracesAttempts(Protocol):
+    """Makes spans of attempts."""
 
-    def finish(self, output: bytes, error: BaseException | None) -> None:
-        """Note that the body has ended."""
+    def begin(self, flight: Flight, given: bytes) -> Any:
+        """Begin the span of an attempt with the input of its body, in the context of that body.
+
+        Returns None if the attempt is not traced.
+        """
         ...
 
-
-BeginTrace = Callable[[Flight, bytes], AttemptTrace | None]
-"""Begins the span of an attempt, with the input of its body, in the context of that body. None: it is not traced."""
+    def end(self, flight: Flight, span: Any, output: bytes, error: BaseException | None) -> None:
+        """Note that the body has ended."""
+        ...
 
 
 class ConfirmsTasks(Protocol):

@@ -9,7 +9,7 @@ from weft.core.commands import ReportTaskFailed, ReportTaskSucceeded
 from weft.runtime.worker.flight import Flight, Report
 
 
-def spend(flight: Flight, tokens: int, money: int, currency: str) -> None:
+def note_spending(flight: Flight, tokens: int, money: int, currency: str) -> None:
     """Note what a body has spent so far. May be called on any thread."""
     known = flight.reported or Amounts()
     flight.reported = Amounts(

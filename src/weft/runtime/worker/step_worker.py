@@ -10,10 +10,10 @@ import asyncio
 import contextlib
 import contextvars
 import logging
-import sys
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
+from typing import Any
 
 from msgspec import Raw
 
@@ -30,12 +30,14 @@ from weft.runtime.step_logs import StepLogWriter
 from weft.runtime.streams import StreamWriter
 from weft.runtime.task_policy import TaskPolicy
 from weft.runtime.worker.arguments import arguments_of
-from weft.runtime.worker.failures import ends_attempt, report_failure, report_raised, unknown_step
-from weft.runtime.worker.flight import PRINTED, STREAMED, AttemptTrace, BeginTrace, ConfirmsTasks, Flight, Report
-from weft.runtime.worker.spending import spend, with_spent
+from weft.runtime.worker.eager import EagerStart
+from weft.runtime.worker.failures import AttemptTimedOut, ends_attempt, report_failure, report_raised, unknown_step
+from weft.runtime.worker.flight import PRINTED, STREAMED, ConfirmsTasks, Flight, Report, TracesAttempts
+from weft.runtime.worker.spending import note_spending, with_spent
+from weft.runtime.worker.tool_meter import ToolMeter
 from weft.steps.task import CURRENT_TASK, Executor, StepBody, Task
 from weft.steps.task_permissions import PERMITS
-from weft.steps.tracebacks import loggable
+from weft.steps.tracebacks import loggable_error
 
 log = logging.getLogger("weft")
 
@@ -43,6 +45,8 @@ _get_running = asyncio._get_running_loop  # noqa: SLF001 - used by asyncio itsel
 
 GRACE_SECONDS = 1.0
 """How long a body may clean up after it was cancelled. After that it is abandoned."""
+
+WAITING_STEPS_MAX = 1_000
 
 _NONE: dict[EntryId, Flight] = {}
 
@@ -78,16 +82,20 @@ class StepWorker:
         self.guard: ConfirmsTasks | None = None
         self.wrap_body: Callable[[Flight], StepBody | None] | None = None
         """Set by tests: a substitute for the bodies of tasks."""
-        self.begin_trace: BeginTrace | None = None
+        self.traces: TracesAttempts | None = None
         """Traces attempts, if traces are configured."""
         self.policy: TaskPolicy | None = None
         """Says what bodies may do, if there is a policy."""
         self.failed: Callable[[str, BaseException], None] = _not_hosted
         """Called when a report cannot be delivered."""
-        self.on_over: Callable[[Flight], None] = lambda _: None
+        self.on_over: Callable[[Flight], None] = _keep_row
         """Called when a flight from the shared queue is over: its report was delivered, or it was stopped and its body
         has ended."""
+        self.tools = ToolMeter()
         self._context = contextvars.copy_context()
+        self._eager = EagerStart()
+        self._waiting_steps: set[str] = set()
+        """Steps that have waited for something. They begin in tasks of their own."""
         self._queue: deque[Flight] = deque()
         self.flights: dict[RunUid, dict[EntryId, Flight]] = {}
         self._stopping: dict[asyncio.Task[None], Flight] = {}
@@ -104,17 +112,20 @@ class StepWorker:
             return
         if self.wrap_body is not None:
             flight.body = self.wrap_body(flight)
-        flights = self.flights.get(flight.uid)
+        uid, task = flight.uid, flight.effect.task
+        flights = self.flights.get(uid)
         if flights is None:
-            flights = self.flights[flight.uid] = {}
-        present = flights.get(flight.effect.task)
-        if present is not None:
-            known, given = present.effect, flight.effect
-            if (known.attempt, known.delivery) >= (given.attempt, given.delivery):
-                return
-            self._stop(present)
-        flights[flight.effect.task] = flight
-        flight.since = self._clock.monotonic()
+            flights = self.flights[uid] = {task: flight}
+        else:
+            present = flights.get(task)
+            if present is not None:
+                known, given = present.effect, flight.effect
+                if (known.attempt, known.delivery) >= (given.attempt, given.delivery):
+                    return
+                self._stop(present)
+            flights[task] = flight
+        monotonic = self._clock.monotonic
+        flight.since = monotonic()
         if self._free > 0 and not self._held:
             # The tasks of a fan-out take turns: if each began at once, those that never wait would block the loop.
             self._start(flight, at_once=len(flights) == 1)
@@ -137,12 +148,12 @@ class StepWorker:
             del flights[task]
             if not flights:
                 del self.flights[flight.uid]
-            if flight.offer is not None:
-                self._let_go(flight)
+        if flight.offer is not None:
+            self._let_go(flight)  # also if it was stopped between the end of its body and this answer
 
     def stop(self, uid: RunUid, task: EntryId) -> None:
         """Cancel a task whose result is no longer needed; a late answer is dropped."""
-        flight = self._of(uid).get(task)
+        flight = self._flights_of(uid).get(task)
         if flight is not None:
             self._forget(uid, task)
             self._stop(flight)
@@ -158,12 +169,12 @@ class StepWorker:
 
         A task with a row in the shared queue is durable, whatever this host knows about the run.
         """
-        for task in [task for task, flight in self._of(uid).items() if task > seq and flight.offer is None]:
+        for task in [task for task, flight in self._flights_of(uid).items() if task > seq and flight.offer is None]:
             self.stop(uid, task)
 
     def has(self, uid: RunUid, task: EntryId, attempt: int, delivery: int) -> bool:
         """Return whether exactly this delivery of a task is in flight here."""
-        flight = self._of(uid).get(task)
+        flight = self._flights_of(uid).get(task)
         return flight is not None and (flight.effect.attempt, flight.effect.delivery) == (attempt, delivery)
 
     def is_busy(self, uid: RunUid) -> bool:
@@ -173,7 +184,7 @@ class StepWorker:
     def free_slots(self) -> int:
         return max(0, self._free - len(self._queue))
 
-    def _of(self, uid: RunUid) -> dict[EntryId, Flight]:
+    def _flights_of(self, uid: RunUid) -> dict[EntryId, Flight]:
         return self.flights.get(uid, _NONE)
 
     def _forget(self, uid: RunUid, task: EntryId) -> None:
@@ -224,7 +235,7 @@ class StepWorker:
         )
         if not flight.stopped:
             flight.stopped = True
-            self._report(flight, report_failure(flight.effect, flight.body, TimeoutError()))
+            self._report(flight, report_failure(flight.effect, flight.body, AttemptTimedOut()))
         else:
             self._let_go(flight)
         self._next()
@@ -234,11 +245,16 @@ class StepWorker:
         loop = asyncio.get_running_loop()
         # A separate context: a body must not see the scope of the workflow whose turn dispatches it.
         body, context = self._perform(flight), self._context.copy()
-        if at_once and sys.version_info >= (3, 12):
-            # A body that never waits ends here, and costs no turn of the loop.
-            flight.running = asyncio.Task(body, loop=loop, context=context, eager_start=True)
-        else:
+        step = flight.effect.step
+        task = self._eager.spare(loop) if at_once and step not in self._waiting_steps else None
+        if task is None:
             flight.running = loop.create_task(body, context=context)
+            return
+        flight.running = task
+        if not self._eager.begin(loop, body, context):
+            flight.running = None
+        elif len(self._waiting_steps) < WAITING_STEPS_MAX:
+            self._waiting_steps.add(step)
 
     def _next(self) -> None:
         self._free += 1
@@ -264,10 +280,9 @@ class StepWorker:
         """Attempt a task and report how it ended. One coroutine does both, because calls are expensive."""
         effect, body = flight.effect, flight.body
         flight.begun = True
-        if flight.running is None:
-            flight.running = asyncio.current_task()  # it began before its task was known
         CURRENT_TASK.set(partial(self._task_of, flight))
-        trace: AttemptTrace | None = None
+        traces = self.traces
+        span: Any = None
         try:
             try:
                 if body is None:
@@ -276,7 +291,9 @@ class StepWorker:
                 if effect.takes is not None or given.startswith(values.MARKED):
                     given = await arguments_of(effect, self._load)
                 if self.policy is not None and (self.policy.current.checks_bodies or effect.policy.agent):
-                    permits = await self.policy.permits(flight.uid, flight.run_id, flight.workflow, effect)
+                    permits = await self.policy.permits(
+                        flight.uid, flight.run_id, flight.workflow, flight.caller, effect
+                    )
                     permits.bind(given)
                     PERMITS.set(permits)
                 if self.guard is not None and self.guard.is_doubtful(flight.stalls):
@@ -287,12 +304,12 @@ class StepWorker:
                     self._arm(flight)
                 if effect.cover is not None:
                     flight.began = self._clock.monotonic()
-                if self.begin_trace is not None:
-                    trace = self.begin_trace(flight, given)
+                if traces is not None:
+                    span = traces.begin(flight, given)
                 output = await body.perform(given, self._executor)
-                if trace is not None:
-                    trace.finish(output, None)
-                    trace = None
+                if traces is not None and span is not None:
+                    traces.end(flight, span, output, None)
+                    span = None
                 if REVEALED:
                     output = strike_json(output)
                 if flight.timer is not None:
@@ -300,21 +317,21 @@ class StepWorker:
                 kept = values.seal_inline(output) or await self._keep(output)
                 report: Report = c.ReportTaskSucceeded(effect.task, effect.attempt, effect.delivery, Raw(kept))
             except BaseException as error:
-                if trace is not None:
-                    trace.finish(b"", error)
+                if traces is not None and span is not None:
+                    traces.end(flight, span, b"", error)
                 if ends_attempt(flight, error):
                     raise
                 report = report_raised(flight, error)
             if effect.cover is not None or flight.reported is not None:
-                elapsed = self._clock.monotonic() - flight.began if flight.began else 0.0
-                report = with_spent(flight, report, elapsed)
+                report = self._settled(flight, report)
             if flight.output:
                 await self._store_output(flight)
             if not flight.stopped:
                 if boundaries.hook is not None:
                     boundary("step.after")
                 self._ended(flight)  # before the report: the run may continue at once, and end this flight
-                self._report(flight, report)
+                deliver = self._report
+                deliver(flight, report)
         except asyncio.CancelledError:
             if not flight.stopped:
                 raise
@@ -323,6 +340,13 @@ class StepWorker:
         finally:
             if not flight.ended:
                 self._ended(flight)
+
+    def _settled(self, flight: Flight, report: Report) -> Report:
+        """Return the report with what the attempt has spent, and count it if it was a tool call."""
+        elapsed = self._clock.monotonic() - flight.began if flight.began else 0.0
+        if flight.effect.cover is not None:
+            self.tools.count(flight.effect.cover, report, elapsed)
+        return with_spent(flight, report, elapsed)
 
     async def _store_output(self, flight: Flight) -> None:
         """Store the output streams before the report. What was printed is stored soon after it."""
@@ -345,7 +369,7 @@ class StepWorker:
             emit=partial(self._emit, flight),
             place=effect.location,
             note=partial(self._step_logs.note, flight) if self._step_logs is not None else None,
-            spend=partial(spend, flight),
+            spend=partial(note_spending, flight),
             output_tokens=effect.cover.output if effect.cover is not None else 0,
         )
 
@@ -444,7 +468,11 @@ class StepWorker:
         return sum(1 for task in running if not task.done())
 
     def abandon(self) -> None:
-        """Stop all tasks now. The next host performs those without a delivered report."""
+        """Stop all tasks now. The next host performs those without a delivered report.
+
+        Those from the shared queue keep their rows, which is how other hosts notice that they are lost.
+        """
+        self.on_over = _keep_row
         for uid in list(self.flights):
             self.stop_all(uid)
         self._queue.clear()
@@ -454,6 +482,7 @@ class StepWorker:
 
         ``asyncio.run`` would otherwise wait for them.
         """
+        await self._eager.close()
         if self._stopping:
             await asyncio.wait(self._stopping, timeout=GRACE_SECONDS)
         for task, flight in list(self._stopping.items()):
@@ -464,5 +493,9 @@ class StepWorker:
         self._abandoned.clear()
 
 
+def _keep_row(_: Flight) -> None:
+    """Do nothing when a flight is over."""
+
+
 def _not_hosted(what: str, error: BaseException) -> None:
-    log.error("weft: %s failed", what, exc_info=loggable(error))
+    log.error("weft: %s failed", what, exc_info=loggable_error(error))

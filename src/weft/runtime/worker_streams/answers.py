@@ -12,7 +12,7 @@ from weft.core import commands as c
 from weft.core import values
 from weft.core.ids import EntryId, RunUid
 from weft.errors import Failure, NotFound, Unavailable, WeftError
-from weft.ports.worker_streams import StreamEntry
+from weft.ports.worker_streams import ENTRY_BYTES_MAX, StreamEntry
 from weft.runtime.worker_streams.failures import BadAnswer
 from weft.runtime.worker_streams.parts import StreamParts
 from weft.runtime.worker_streams.tokens import TaskTicket
@@ -45,10 +45,11 @@ class TaskAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 async def read_answer(parts: StreamParts, entry: StreamEntry) -> TaskAnswer:
     """Read an answer. Raises BadAnswer if its task is not known."""
-    fields = _texts(entry)
-    ticket = await _ticket(parts, entry.stream, fields)
+    fields = _fields_as_text(entry)
+    ticket = await _open_ticket(parts, entry.stream, fields)
     try:
-        metadata = _metadata(fields)
+        _check_size(entry)
+        metadata = _read_metadata(fields)
         report = await _report_of_answer(parts, ticket, fields)
     except BadAnswer as fault:
         failure = Failure(type="BadAnswer", message=fault.message, code=fault.code, attempts=ticket.attempt)
@@ -60,7 +61,7 @@ async def read_answer(parts: StreamParts, entry: StreamEntry) -> TaskAnswer:
 async def _report_of_answer(parts: StreamParts, ticket: TaskTicket, fields: Mapping[str, str]) -> Reported:
     task, status = EntryId(ticket.task), fields.get("status", "")
     if status == "completed":
-        output = Raw(await _output(parts, ticket, fields))
+        output = Raw(await _result_for_log(parts, ticket, fields))
         return c.ReportTaskSucceeded(task, ticket.attempt, ticket.delivery, output)
     if status == "failed":
         given = _worker_failure(fields)
@@ -69,7 +70,15 @@ async def _report_of_answer(parts: StreamParts, ticket: TaskTicket, fields: Mapp
     raise BadAnswer(f"The status of an answer is {status[:40]!r}.", hint="Send completed or failed.")
 
 
-def _texts(entry: StreamEntry) -> dict[str, str]:
+def _check_size(entry: StreamEntry) -> None:
+    if entry.size > ENTRY_BYTES_MAX:
+        raise BadAnswer(
+            f"An answer has {entry.size:,} bytes; the limit is {ENTRY_BYTES_MAX:,}.",
+            hint="Put a large result in a blob, and send its name as result_ref.",
+        )
+
+
+def _fields_as_text(entry: StreamEntry) -> dict[str, str]:
     """Return the fields of an answer as text."""
     found: dict[str, str] = {}
     for name, value in entry.fields.items():
@@ -83,7 +92,7 @@ def _texts(entry: StreamEntry) -> dict[str, str]:
     return found
 
 
-async def _ticket(parts: StreamParts, stream: str, fields: Mapping[str, str]) -> TaskTicket:
+async def _open_ticket(parts: StreamParts, stream: str, fields: Mapping[str, str]) -> TaskTicket:
     try:
         ticket = await parts.tokens.open(fields.get("token", ""), now_s=parts.clock.now_ms() // 1000)
     except InvalidToken:
@@ -104,7 +113,7 @@ def _worker_failure(fields: Mapping[str, str]) -> WorkerFailure:
     try:
         given = msgspec.json.decode(fields.get("error", ""), type=WorkerFailure)
         values.encode([given.type, given.message], what="the error has")
-    except (msgspec.DecodeError, WeftError) as error:
+    except (msgspec.DecodeError, WeftError, RecursionError) as error:
         raise BadAnswer(
             f"The error of an answer cannot be read: {error}.",
             hint='Send {"type": "CardDeclined", "message": "…", "retryable": false}.',
@@ -112,10 +121,10 @@ def _worker_failure(fields: Mapping[str, str]) -> WorkerFailure:
     return given
 
 
-async def _output(parts: StreamParts, ticket: TaskTicket, fields: Mapping[str, str]) -> bytes:
+async def _result_for_log(parts: StreamParts, ticket: TaskTicket, fields: Mapping[str, str]) -> bytes:
     """Return the result for the log."""
     if "result_ref" in fields:
-        return await _referred(parts, ticket, fields["result_ref"])
+        return await _result_in_blob(parts, ticket, fields["result_ref"])
     try:
         decoded = msgspec.json.decode(fields.get("result", "null"))
         raw = values.encode(decoded, what="the task returned")
@@ -124,7 +133,7 @@ async def _output(parts: StreamParts, ticket: TaskTicket, fields: Mapping[str, s
     return await parts.values.keep(raw)
 
 
-async def _referred(parts: StreamParts, ticket: TaskTicket, ref: str) -> bytes:
+async def _result_in_blob(parts: StreamParts, ticket: TaskTicket, ref: str) -> bytes:
     """Return the result that is in a blob. A tenant may name only blobs that its run refers to."""
     digest = ref.removeprefix(_REF)
     if not ref.startswith(_REF) or len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
@@ -143,7 +152,7 @@ async def _referred(parts: StreamParts, ticket: TaskTicket, ref: str) -> bytes:
     return await parts.values.keep(raw)
 
 
-def _metadata(fields: Mapping[str, str]) -> str:
+def _read_metadata(fields: Mapping[str, str]) -> str:
     given = fields.get("metadata", "")
     if not given:
         return ""

@@ -30,6 +30,7 @@ BAD_KEPT = 1_000
 """How many answers that could not be read are kept: the newest."""
 BAD_CHARS = 10_000
 """How much is kept of each of their fields."""
+BAD_FIELDS = (b"token", b"status", b"result", b"result_ref", b"error", b"metadata")
 _decode = msgspec.json.Decoder(Offered).decode
 
 
@@ -77,7 +78,7 @@ class AnswerReader:
             return
         if answer.fault is not None:
             await self._set_aside(entry, answer.fault, answer.ticket)
-        line = await self._line(answer)
+        line = await self._metadata_line(answer)
         if not await parts.settle(answer.ticket.offer(), answer.report):
             parts.counts.add("old")
             ticket = answer.ticket
@@ -93,15 +94,22 @@ class AnswerReader:
         parts = self._parts
         parts.throttled_log.warn("weft: an answer on %s cannot be used: %s", entry.stream, error)
         fields = {
-            name.decode(errors="replace"): value.decode(errors="replace")[:BAD_CHARS]
-            for name, value in entry.fields.items()
+            name.decode(): entry.fields[name][: 4 * BAD_CHARS].decode(errors="replace")[:BAD_CHARS]
+            for name in BAD_FIELDS
+            if name in entry.fields
         }
-        about = {"why": str(error), "code": error.code, "stream": entry.stream, "id": entry.id}
+        about = {
+            "why": str(error),
+            "code": error.code,
+            "stream": entry.stream,
+            "id": entry.id,
+            "bytes": str(entry.size),
+        }
         run = {"uid": ticket.uid, "task": str(ticket.task)} if ticket is not None else {}
         await parts.server.add([NewEntry(parts.names.bad, {**fields, **about, **run}, keep=BAD_KEPT)])
         parts.counts.add("bad")
 
-    async def _line(self, answer: TaskAnswer) -> NewLine | None:
+    async def _metadata_line(self, answer: TaskAnswer) -> NewLine | None:
         """Return the metadata of an answer as a line of its step. The row that says which step is still there."""
         if not answer.metadata or self._logs is None:
             return None

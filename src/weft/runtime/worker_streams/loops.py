@@ -20,7 +20,7 @@ from weft.runtime.duties.scheduler import MAIL, RUNS, TASKS, Wakeups
 from weft.runtime.settings import Settings
 from weft.runtime.worker_streams.done import AnswerReader
 from weft.runtime.worker_streams.failures import PrefixTaken
-from weft.runtime.worker_streams.lost import StreamKeeper
+from weft.runtime.worker_streams.keeper import StreamKeeper
 from weft.runtime.worker_streams.parts import StreamParts
 from weft.runtime.worker_streams.publish import StreamPublisher
 from weft.stores.redis.task_end import end_tasks
@@ -66,9 +66,9 @@ class WorkerStreams:
         if self.counts is None:
             return
         self._loops = [
-            BackgroundLoop("publishing on streams", self._publish, failed, end=end_tasks),
-            BackgroundLoop("the answers on streams", self._read, failed, end=end_tasks),
-            BackgroundLoop("the keeper of streams", self._keep, failed, end=end_tasks),
+            BackgroundLoop("publishing on streams", self._publish_loop, failed, end=end_tasks),
+            BackgroundLoop("the answers on streams", self._read_loop, failed, end=end_tasks),
+            BackgroundLoop("the keeper of streams", self._keep_loop, failed, end=end_tasks),
         ]
         for loop in self._loops:
             loop.start()
@@ -86,7 +86,7 @@ class WorkerStreams:
 
     # --- loops ------------------------------------------------------------------------------------------------------
 
-    async def _publish(self) -> None:
+    async def _publish_loop(self) -> None:
         async def publish() -> None:
             if self._queues():
                 await self._check_owner()
@@ -94,22 +94,25 @@ class WorkerStreams:
 
         while True:
             self._woken.clear()
-            await self._guarded(publish)
+            await self._retry_later(publish)
             await self._woken.wait()
 
-    async def _read(self) -> None:
+    async def _read_loop(self) -> None:
         async def read() -> None:
             streams = self._done_streams()
             if not streams or not self._owner:
                 await asyncio.sleep(self._every)
                 return
-            await self._parts.server.prepare(streams)
-            await self._reader.read(streams, wait_ms=WAIT_MS)
+            usable = await self._parts.prepare(streams)
+            if not usable:
+                await asyncio.sleep(self._every)
+                return
+            await self._reader.read(usable, wait_ms=WAIT_MS)
 
         while True:
-            await self._guarded(read)
+            await self._retry_later(read)
 
-    async def _keep(self) -> None:
+    async def _keep_loop(self) -> None:
         seconds = self._parts.lease_ms / 3000
 
         async def keep() -> None:
@@ -118,16 +121,15 @@ class WorkerStreams:
             if not streams:
                 return
             await self._check_owner()
-            await self._parts.server.prepare(self._done_streams())
-            await self._reader.take_over(self._done_streams())
-            held = await self._parts.server.hold(
+            await self._reader.take_over(await self._parts.prepare(self._done_streams()))
+            held = await self._parts.server.set_if_missing(
                 self._parts.names.keeper, self._host, expire_ms=int(seconds * 1000) * KEEPER_ROUNDS
             )
             if held == self._host:
                 await self._keeper.run(streams)
 
         while True:
-            await self._guarded(keep)
+            await self._retry_later(keep)
             await asyncio.sleep(seconds)
 
     def _task_streams(self) -> list[str]:
@@ -141,7 +143,7 @@ class WorkerStreams:
         """Make sure that no other deployment uses these streams. Raises PrefixTaken."""
         parts = self._parts
         own = (await parts.store.access.seed("streams", secrets.token_bytes(OWNER_BYTES))).hex()
-        found = await parts.server.hold(parts.names.owner, own)
+        found = await parts.server.set_if_missing(parts.names.owner, own)
         if found == own:
             self._owner, parts.counts.trouble = own, ""
             return
@@ -151,7 +153,7 @@ class WorkerStreams:
             hint=f"Set another WEFT_REDIS_PREFIX, or delete the key {parts.names.owner} if that deployment is gone.",
         )
 
-    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def _retry_later(self, work: Callable[[], Awaitable[None]]) -> None:
         """Do something that needs Redis and the store, and wait a moment if one of them does not answer."""
         pause = PAUSE_SECONDS_FIRST
         while True:

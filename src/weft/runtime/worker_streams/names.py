@@ -19,11 +19,11 @@ class StreamNames(msgspec.Struct, frozen=True):
 
     def tasks(self, queue: str, tenant: str = "") -> str:
         """Return the stream of the tasks of a queue."""
-        return f"{self._start(tenant)}{_TASKS}{queue}"
+        return f"{self._tenant_prefix(tenant)}{_TASKS}{queue}"
 
     def done(self, tenant: str = "") -> str:
         """Return the stream of answers."""
-        return f"{self._start(tenant)}{_DONE}"
+        return f"{self._tenant_prefix(tenant)}{_DONE}"
 
     def done_of(self, tasks: str) -> str:
         """Return the stream of the answers to the tasks of a stream."""
@@ -49,7 +49,7 @@ class StreamNames(msgspec.Struct, frozen=True):
         """Return the set of all streams on which tasks were published."""
         return f"{self.prefix}wf.streams"
 
-    def _start(self, tenant: str) -> str:
+    def _tenant_prefix(self, tenant: str) -> str:
         return f"{self.prefix}t:{tenant}:" if tenant else self.prefix
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.core import commands as c
@@ -53,6 +54,14 @@ class StreamParts:
             throttled_log=throttled_log,
             lease_ms=int(settings.stream_lease_seconds * 1000),
         )
+
+    async def prepare(self, streams: Sequence[str]) -> list[str]:
+        """Make streams that are missing. Returns those that can be used; what is on the others waits."""
+        others = set(await self.server.prepare(streams))
+        self.counts.others = (self.counts.others - set(streams)) | others
+        if others:
+            self.throttled_log.warn("weft: streams for workers: %s", self.counts.problem)
+        return [stream for stream in streams if stream not in others]
 
     async def settle(self, offer: TaskOffer, report: Answer) -> bool:
         """Remove the row of a task and report to its run. Returns False if the row is gone."""

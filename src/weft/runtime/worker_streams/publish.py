@@ -48,7 +48,7 @@ class StreamPublisher:
             offers = await parts.store.tasks.take(
                 STREAM, queues=queues, steps=None, now=parts.clock.now_ms(), limit=PER_ROUND
             )
-            parts.counts.add("published", await self.add(offers))
+            parts.counts.add("published", len(await self.add(offers)))
             total += len(offers)
             if len(offers) < PER_ROUND and not any(offer.limit for offer in offers):
                 break  # keys take turns, so that one call may not bring all that they allow
@@ -56,25 +56,25 @@ class StreamPublisher:
                 break
         return total
 
-    async def add(self, offers: Sequence[TaskOffer]) -> int:
-        """Add the entries of tasks to their streams. Returns how many there are."""
+    async def add(self, offers: Sequence[TaskOffer]) -> list[TaskOffer]:
+        """Add the entries of tasks to their streams. Returns the tasks that are there now."""
         parts = self._parts
-        entries = [entry for entry in [await self._entry(offer) for offer in offers] if entry is not None]
-        streams = list(dict.fromkeys(entry.stream for entry in entries))
+        entries = [(offer, entry) for offer in offers if (entry := await self._make_entry(offer)) is not None]
+        streams = list(dict.fromkeys(entry.stream for _, entry in entries))
         # All hosts know the stream before there can be an answer.
         new = [stream for stream in streams if stream not in self.streams]
         if new:
             await self.learn(new)
         # The group begins before the first entry, so it misses none.
-        await parts.server.prepare(streams)
-        await parts.server.add(entries)
-        return len(entries)
+        usable = set(await parts.prepare(streams))
+        await parts.server.add([entry for _, entry in entries if entry.stream in usable])
+        return [offer for offer, entry in entries if entry.stream in usable]
 
     async def learn(self, new: Sequence[str] = ()) -> None:
         """Add streams to those that all hosts know, and read which these are."""
         self.streams |= await self._parts.server.members(self._parts.names.streams, new)
 
-    async def _entry(self, offer: TaskOffer) -> NewEntry | None:
+    async def _make_entry(self, offer: TaskOffer) -> NewEntry | None:
         """Return the entry of a task; None if its input cannot be read, which its run is told."""
         parts, offered = self._parts, _decode(offer.body)
         effect = offered.effect
@@ -82,28 +82,28 @@ class StreamPublisher:
         try:
             raw = await arguments_of(effect, parts.values.load)
         except (Corrupt, NotFound) as error:
-            await self._refuse(offer, effect, error)
+            await self._fail_task(offer, effect, error)
             return None
         stream = parts.names.tasks(offer.queue, tenant)
         fields = {
-            "token": await parts.tokens.seal(self._ticket(offer, effect, tenant, stream)),
+            "token": await parts.tokens.seal(self._make_ticket(offer, effect, tenant, stream)),
             "run_id": run_id,
             "node_id": effect.location,
             "step": effect.step,
             "key": effect.key,
             "attempt": str(effect.attempt),
-            **await self._input(raw),
+            **await self._input_fields(raw),
             "timeout_ms": str(effect.policy.timeout_ms),
             "lease_ms": str(parts.lease_ms),
         }
         return NewEntry(stream, {**fields, "traceparent": offered.trace} if offered.trace else fields)
 
-    async def _input(self, raw: bytes) -> dict[str, str]:
+    async def _input_fields(self, raw: bytes) -> dict[str, str]:
         if len(raw) <= INPUT_BYTES_MAX:
             return {"input": raw.decode()}
         return {"input_ref": f"cas://sha256:{await self._parts.values.put(raw)}"}
 
-    def _ticket(self, offer: TaskOffer, effect: PerformTask, tenant: str, stream: str) -> TaskTicket:
+    def _make_ticket(self, offer: TaskOffer, effect: PerformTask, tenant: str, stream: str) -> TaskTicket:
         now_s = self._parts.clock.now_ms() // 1000
         timeout_s = -(-effect.policy.timeout_ms // 1000)
         return TaskTicket(
@@ -117,7 +117,7 @@ class StreamPublisher:
             until_s=now_s + (timeout_s or VALID_S),
         )
 
-    async def _refuse(self, offer: TaskOffer, effect: PerformTask, error: WeftError) -> None:
+    async def _fail_task(self, offer: TaskOffer, effect: PerformTask, error: WeftError) -> None:
         """Fail a task that cannot be published."""
         log.warning("weft: %s cannot be published for stream workers: %s", effect.step, error)
         failure = failure_of(error, step=effect.step, attempts=effect.attempt)

@@ -63,7 +63,7 @@ class TaskTicket(msgspec.Struct, frozen=True, array_like=True):
         )
 
 
-def identity_of(offer: TaskOffer) -> Identity:
+def offer_identity(offer: TaskOffer) -> Identity:
     """Return which delivery of which task an offer is."""
     return offer.uid, offer.task, offer.attempt, offer.delivery
 
@@ -78,7 +78,7 @@ class StreamTokens:
     async def seal(self, ticket: TaskTicket) -> str:
         """Make the token of a task."""
         number = ticket.issued_s // KEY_S
-        return f"{number}.{(await self._signer(number)).seal(ticket)}"
+        return f"{number}.{(await self._signer_of_key(number)).seal(ticket)}"
 
     async def open(self, token: str, *, now_s: int, may_expire: bool = True) -> TaskTicket:
         """Return the claims of a token. One of an earlier key ``may_expire``.
@@ -96,9 +96,9 @@ class StreamTokens:
         if not newest - KEYS_MAX <= number <= newest + 1:
             raise InvalidToken
         valid_at = now_s if may_expire and number < newest else 0
-        return (await self._signer(number)).open(sealed, TaskTicket, now_s=valid_at)
+        return (await self._signer_of_key(number)).open(sealed, TaskTicket, now_s=valid_at)
 
-    async def _signer(self, number: int) -> Signer:
+    async def _signer_of_key(self, number: int) -> Signer:
         known = self._signers.get(number)
         if known is None:
             seed = await self._access.seed(f"streams/{number}", secrets.token_bytes(SEED_BYTES))

@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from weft.core.values import decode
-from weft.scripts.ale.calls import apply
+from weft.scripts.ale.calls import call_value
 from weft.scripts.ale.compiler import Compiler
 from weft.scripts.ale.forms import SPECIAL
 from weft.scripts.ale.meter import AleFault, AleLimitReached, Meter
@@ -57,7 +57,7 @@ class AleScript(CompiledScript):
     def _run(self, values: Mapping[str, Any], finish: Any) -> Any:
         arguments = decode(self.arguments(values))
         try:
-            return finish(apply(Meter(), self._closure, arguments))
+            return finish(call_value(Meter(), self._closure, arguments))
         except AleFault as fault:
             raise script_failed(
                 LANGUAGE, fault.message or "the script raised an error without a message", line=fault.line or None

@@ -8,7 +8,7 @@ from weft.scripts.ale.meter import FRAMES_MAX, AleFault, AleLimitReached, Meter
 from weft.scripts.ale.values import AleList, Closure, Keyword, LazySequence, Procedure, describe_type
 
 
-def apply(meter: Meter, called: Any, arguments: list[Any]) -> Any:
+def call_value(meter: Meter, called: Any, arguments: list[Any]) -> Any:
     """Call a value with arguments.
 
     Raises:

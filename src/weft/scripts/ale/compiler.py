@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from weft.core.findings import did_you_mean
-from weft.scripts.ale.calls import apply, look_up
+from weft.scripts.ale.calls import call_value, look_up
 from weft.scripts.ale.meter import FRAMES_MAX, AleFault
 from weft.scripts.ale.procedures import PROCEDURES, make_object
-from weft.scripts.ale.reader import Form, GroupForm, Literal, Symbol, bad
+from weft.scripts.ale.reader import Form, GroupForm, Literal, Symbol, script_error
 from weft.scripts.ale.values import FunctionShape, Keyword, Procedure, make_list
 
 Frame = list[Any]
@@ -109,7 +109,7 @@ class Compiler:
         function.cost += 1
         function.height = max(function.height, self.level * 2)
         if self.level > NESTING_MAX or function.height > FRAMES_MAX // 2:
-            raise bad("the script is nested too deeply", form.line)
+            raise script_error("the script is nested too deeply", form.line)
         node = self._compile(form, scope)
         self.level -= 1
         return node
@@ -128,7 +128,7 @@ class Compiler:
             return self._vector(form, scope)
         if form.kind == "{":
             if len(form.forms) % 2:
-                raise bad("an object needs a value for every key", form.line)
+                raise script_error("an object needs a value for every key", form.line)
             return _procedure_call(make_object, [self.compile(part, scope) for part in form.forms], form.line)
         return self._call(form, scope)
 
@@ -140,9 +140,11 @@ class Compiler:
             procedure = PROCEDURES[symbol.name]
             return lambda _frame: procedure
         if symbol.name in self.special:
-            raise bad(f"`{symbol.name}` is not a value", symbol.line, f"Write `({symbol.name} …)`.")
+            raise script_error(f"`{symbol.name}` is not a value", symbol.line, f"Write `({symbol.name} …)`.")
         known = sorted(scope.visible() | PROCEDURES.keys() | self.special.keys())
-        raise bad(f"there is no name `{symbol.name}`", symbol.line, did_you_mean(symbol.name, known, quote="`"))
+        raise script_error(
+            f"there is no name `{symbol.name}`", symbol.line, did_you_mean(symbol.name, known, quote="`")
+        )
 
     def _vector(self, form: GroupForm, scope: LexicalScope) -> Node:
         nodes = [self.compile(part, scope) for part in form.forms]
@@ -173,7 +175,7 @@ class Compiler:
     def _procedure(self, called: Procedure, rest: Sequence[Form], line: int, scope: LexicalScope) -> Node:
         error = called.arity_error(len(rest))
         if error:
-            raise bad(error, line)
+            raise script_error(error, line)
         return _procedure_call(called.run, [self.compile(part, scope) for part in rest], line)
 
 
@@ -200,7 +202,7 @@ def _procedure_call(run: Callable[..., Any], nodes: list[Node], line: int) -> No
             try:
                 return run(frame[0], one(frame))
             except AleFault as fault:
-                raise _at(fault, line) from None
+                raise _with_line(fault, line) from None
 
         return call_one
     if len(nodes) == 2:
@@ -210,7 +212,7 @@ def _procedure_call(run: Callable[..., Any], nodes: list[Node], line: int) -> No
             try:
                 return run(frame[0], left(frame), right(frame))
             except AleFault as fault:
-                raise _at(fault, line) from None
+                raise _with_line(fault, line) from None
 
         return call_two
 
@@ -221,7 +223,7 @@ def _procedure_call(run: Callable[..., Any], nodes: list[Node], line: int) -> No
                 arguments.append(node(frame))  # noqa: PERF401  # a comprehension would add a frame
             return run(frame[0], *arguments)
         except AleFault as fault:
-            raise _at(fault, line) from None
+            raise _with_line(fault, line) from None
 
     return call
 
@@ -233,9 +235,9 @@ def _value_call(head: Node, nodes: list[Node], line: int) -> Node:
             arguments = []
             for node in nodes:
                 arguments.append(node(frame))  # noqa: PERF401  # a comprehension would add a frame
-            return apply(frame[0], called, arguments)
+            return call_value(frame[0], called, arguments)
         except AleFault as fault:
-            raise _at(fault, line) from None
+            raise _with_line(fault, line) from None
 
     return call
 
@@ -245,12 +247,12 @@ def _field(key: Keyword, node: Node, line: int) -> Node:
         try:
             return look_up(node(frame), key)
         except AleFault as fault:
-            raise _at(fault, line) from None
+            raise _with_line(fault, line) from None
 
     return call
 
 
-def _at(fault: AleFault, line: int) -> AleFault:
+def _with_line(fault: AleFault, line: int) -> AleFault:
     fault.line = fault.line or line
     return fault
 
@@ -260,13 +262,13 @@ def _quoted(form: Form) -> Any:
     if type(form) is Literal:
         return form.value
     if type(form) is Symbol:
-        raise bad(f"the symbol `{form.name}` is not a value", form.line, f"Write `:{form.name}` or a string.")
+        raise script_error(f"the symbol `{form.name}` is not a value", form.line, f"Write `:{form.name}` or a string.")
     assert type(form) is GroupForm
     if form.kind == "'":
-        raise bad("a quote inside a quote is not a value", form.line)
+        raise script_error("a quote inside a quote is not a value", form.line)
     parts = [_quoted(part) for part in form.forms]
     if form.kind != "{":
         return make_list(parts) if form.kind == "(" else parts
     if len(parts) % 2 or not all(type(key) in (str, Keyword) for key in parts[::2]):
-        raise bad("an object needs keywords or strings for keys, and a value for each", form.line)
+        raise script_error("an object needs keywords or strings for keys, and a value for each", form.line)
     return {str(parts[index]): parts[index + 1] for index in range(0, len(parts), 2)}

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from weft.scripts.ale.calls import apply
+from weft.scripts.ale.calls import call_value
 from weft.scripts.ale.compiler import Compiler, Frame, LexicalScope, Node
 from weft.scripts.ale.meter import AleFault
-from weft.scripts.ale.reader import Form, GroupForm, Literal, Symbol, bad
-from weft.scripts.ale.values import Closure, FunctionShape, Keyword, same
+from weft.scripts.ale.reader import Form, GroupForm, Literal, Symbol, script_error
+from weft.scripts.ale.values import Closure, FunctionShape, Keyword, equal_ale_values
 
 Special = Callable[[Compiler, GroupForm, LexicalScope], Node]
 
 
 def _name_of(form: Form) -> str:
     if type(form) is not Symbol:
-        raise bad("a name is expected", form.line)
+        raise script_error("a name is expected", form.line)
     return form.name
 
 
 def _form_parts(form: GroupForm, count_min: int, usage: str) -> Sequence[Form]:
     rest = form.forms[1:]
     if len(rest) < count_min:
-        raise bad("the form is incomplete", form.line, f"Write `{usage}`.")
+        raise script_error("the form is incomplete", form.line, f"Write `{usage}`.")
     return rest
 
 
@@ -33,13 +33,13 @@ def _form_parts(form: GroupForm, count_min: int, usage: str) -> Sequence[Form]:
 def _lambda(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     parameters, *body = _form_parts(form, 2, "(lambda (a b) …)")
     if type(parameters) is not GroupForm or parameters.kind not in "([":
-        raise bad("the parameters of `lambda` must be in parentheses", form.line, "Write `(lambda (a b) …)`.")
+        raise script_error("the parameters of `lambda` must be in parentheses", form.line, "Write `(lambda (a b) …)`.")
     names = [_name_of(parameter) for parameter in parameters.forms]
     rest = len(names) > 1 and names[-2] == "."
     if rest:
         del names[-2]
     if len(set(names)) < len(names) or "." in names:
-        raise bad("two parameters have the same name", parameters.line)
+        raise script_error("two parameters have the same name", parameters.line)
     shape = compiler.function(names, body, scope, rest=rest)
     return lambda frame: _make_closure(shape, frame)
 
@@ -53,12 +53,12 @@ def _bindings(form: GroupForm, usage: str) -> list[tuple[str, Form]]:
     """Read bindings: ``([name expr] …)``, or a single ``[name expr]``."""
     binding = _form_parts(form, 2, usage)[0]
     if type(binding) is not GroupForm or binding.kind not in "([":
-        raise bad("bindings are expected", binding.line, f"Write `{usage}`.")
+        raise script_error("bindings are expected", binding.line, f"Write `{usage}`.")
     pairs = (binding,) if binding.kind == "[" and binding.forms and type(binding.forms[0]) is Symbol else binding.forms
     bindings = []
     for pair in pairs:
         if type(pair) is not GroupForm or pair.kind not in "([" or len(pair.forms) != 2:
-            raise bad("a binding must be a name and a value", pair.line, f"Write `{usage}`.")
+            raise script_error("a binding must be a name and a value", pair.line, f"Write `{usage}`.")
         bindings.append((_name_of(pair.forms[0]), pair.forms[1]))
     return bindings
 
@@ -79,7 +79,7 @@ def _let(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     nodes = [compiler.compile(value, scope) for _, value in pairs]
     names = {name: scope.function.slot() for name, _ in pairs}
     if len(names) < len(pairs):
-        raise bad("a name is bound twice", form.line, "Use `let*` to bind one after the other.")
+        raise script_error("a name is bound twice", form.line, "Use `let*` to bind one after the other.")
     steps = list(zip(names.values(), nodes, strict=True))
     return _bind(steps, compiler.sequence(form.forms[2:], scope.with_names(names)))
 
@@ -110,7 +110,7 @@ def _begin(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
 def _if(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     rest = _form_parts(form, 2, "(if test then else)")
     if len(rest) > 3:
-        raise bad("`if` takes a test and one or two values", form.line, "Write `(if test then else)`.")
+        raise script_error("`if` takes a test and one or two values", form.line, "Write `(if test then else)`.")
     test, then = compiler.compile(rest[0], scope), compiler.compile(rest[1], scope)
     other = compiler.sequence(rest[2:], scope)
     return lambda frame: then(frame) if test(frame) is not False else other(frame)
@@ -128,16 +128,16 @@ def _unless(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     return lambda frame: body(frame) if test(frame) is False else None
 
 
-def _clauses(clauses: Sequence[Form], usage: str) -> list[GroupForm]:
+def _check_clauses(clauses: Sequence[Form], usage: str) -> list[GroupForm]:
     for clause in clauses:
         if type(clause) is not GroupForm or clause.kind not in "([" or not clause.forms:
-            raise bad("a clause must be a test and a value in brackets", clause.line, f"Write `{usage}`.")
+            raise script_error("a clause must be a test and a value in brackets", clause.line, f"Write `{usage}`.")
     return [clause for clause in clauses if type(clause) is GroupForm]
 
 
 def _cond(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     arms: list[tuple[Node, Node]] = []
-    for clause in _clauses(form.forms[1:], "(cond [test value] [:else value])"):
+    for clause in _check_clauses(form.forms[1:], "(cond [test value] [:else value])"):
         test = clause.forms[0]
         always = type(test) is Symbol and test.name == "else" and scope.find("else") is None
         condition = compiler.compile(Literal(True, clause.line) if always else test, scope)
@@ -156,7 +156,7 @@ def _case(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     usage = '(case value ["a" 1] [("b" "c") 2] [:else 3])'
     subject = compiler.compile(_form_parts(form, 1, usage)[0], scope)
     arms: list[tuple[list[Node] | None, Node]] = []
-    for clause in _clauses(form.forms[2:], usage):
+    for clause in _check_clauses(form.forms[2:], usage):
         test = clause.forms[0]
         tests: list[Node] | None = None
         if type(test) is GroupForm and test.kind == "(":
@@ -168,7 +168,7 @@ def _case(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     def run(frame: Frame) -> Any:
         value = subject(frame)
         for tests, body in arms:
-            if tests is None or any(same(frame[0], value, test(frame)) for test in tests):
+            if tests is None or any(equal_ale_values(frame[0], value, test(frame)) for test in tests):
                 return body(frame)
         fault = AleFault("no clause of `case` matches")
         fault.line = form.line
@@ -237,7 +237,7 @@ def _catch(compiler: Compiler, clause: GroupForm, scope: LexicalScope) -> _Catch
     usage = "(catch [problem] …)"
     bound = _form_parts(clause, 1, usage)[0]
     if type(bound) is not GroupForm or len(bound.forms) not in (1, 2):
-        raise bad("`catch` must bind a name", clause.line, f"Write `{usage}`.")
+        raise script_error("`catch` must bind a name", clause.line, f"Write `{usage}`.")
     test = compiler.compile(bound.forms[1], scope) if len(bound.forms) == 2 else None
     slot = scope.function.slot()
     body = compiler.sequence(clause.forms[2:], scope.with_names({_name_of(bound.forms[0]): slot}))
@@ -262,7 +262,7 @@ def _try(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
             meter.charge(20)
             meter.frames = frames  # the fault left calls that counted towards the depth
             for catch in catches:
-                if catch.test is None or apply(meter, catch.test(frame), [fault.message]) is not False:
+                if catch.test is None or call_value(meter, catch.test(frame), [fault.message]) is not False:
                     frame[catch.slot] = fault.message
                     return catch.body(frame)
             raise

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from weft.scripts.ale import numbers
-from weft.scripts.ale.calls import apply, look_up
+from weft.scripts.ale.calls import call_value, look_up
 from weft.scripts.ale.meter import AleFault, Meter
 from weft.scripts.ale.numbers import integer
 from weft.scripts.ale.values import (
@@ -17,8 +17,8 @@ from weft.scripts.ale.values import (
     Pair,
     Procedure,
     describe_type,
+    equal_ale_values,
     make_list,
-    same,
     to_text,
 )
 
@@ -26,7 +26,7 @@ _ITEM: Final = 16  # bytes per element of a sequence
 _NOTHING: Final = object()
 
 
-def items(meter: Meter, value: Any, name: str) -> Sequence[Any]:
+def elements_of(meter: Meter, value: Any, name: str) -> Sequence[Any]:
     """Return the elements of a sequence, the characters of a string, or the pairs of an object. Null has none."""
     if type(value) in (list, AleList, LazySequence):
         elements: Sequence[Any] = value
@@ -70,7 +70,7 @@ def _str(meter: Meter, *values: Any) -> str:
 
 
 def _eq(meter: Meter, first: Any, *others: Any) -> bool:
-    return all(same(meter, first, other) for other in others)
+    return all(equal_ale_values(meter, first, other) for other in others)
 
 
 def _raise(meter: Meter, *values: Any) -> Any:
@@ -93,11 +93,11 @@ def _first(meter: Meter, value: Any) -> Any:
         return value[:1] or None
     if type(value) is Pair:
         return value[0]
-    return next(iter(items(meter, value, "first")), None)
+    return next(iter(elements_of(meter, value, "first")), None)
 
 
 def _last(meter: Meter, value: Any) -> Any:
-    elements = items(meter, value, "last")
+    elements = elements_of(meter, value, "last")
     return elements[-1] if elements else None
 
 
@@ -109,7 +109,7 @@ def _rest(meter: Meter, value: Any) -> Any:
         return value[1:]
     if type(value) is dict:
         raise AleFault("the rest of an object is not defined, because objects have no order; use `dissoc`")
-    return _new_like(meter, value, items(meter, value, "rest")[1:])
+    return _new_like(meter, value, elements_of(meter, value, "rest")[1:])
 
 
 def _reverse(meter: Meter, value: Any) -> Any:
@@ -118,11 +118,11 @@ def _reverse(meter: Meter, value: Any) -> Any:
         return value[::-1]
     if type(value) is dict:
         raise AleFault("`reverse` needs a sequence with an order, not an object")
-    return _new_like(meter, value, items(meter, value, "reverse")[::-1])
+    return _new_like(meter, value, elements_of(meter, value, "reverse")[::-1])
 
 
 def _nth(meter: Meter, value: Any, index: Any, default: Any = _NOTHING) -> Any:
-    elements, at = items(meter, value, "nth"), integer(index, "nth")
+    elements, at = elements_of(meter, value, "nth"), integer(index, "nth")
     if 0 <= at < len(elements):
         return elements[at]
     if default is _NOTHING:
@@ -131,11 +131,11 @@ def _nth(meter: Meter, value: Any, index: Any, default: Any = _NOTHING) -> Any:
 
 
 def _take(meter: Meter, count: Any, value: Any) -> LazySequence:
-    return _new_lazy(meter, items(meter, value, "take")[: max(integer(count, "take"), 0)])
+    return _new_lazy(meter, elements_of(meter, value, "take")[: max(integer(count, "take"), 0)])
 
 
 def _drop(meter: Meter, count: Any, value: Any) -> LazySequence:
-    elements = items(meter, value, "drop")
+    elements = elements_of(meter, value, "drop")
     meter.take(len(elements) * _ITEM)
     return LazySequence(elements[max(integer(count, "drop"), 0) :])
 
@@ -147,7 +147,7 @@ def _concat(meter: Meter, *values: Any) -> LazySequence:
 def _concatenate(meter: Meter, *values: Any) -> list[Any]:
     whole: list[Any] = []
     for value in values:
-        elements = items(meter, value, "concat")
+        elements = elements_of(meter, value, "concat")
         meter.take(len(elements) * _ITEM)
         whole.extend(elements)
     return whole
@@ -158,7 +158,7 @@ def _conj(meter: Meter, value: Any, *added: Any) -> Any:
         raise AleFault(
             f"`conj` cannot add to {describe_type(value)}; use `{'assoc' if type(value) is dict else 'str'}`"
         )
-    elements = items(meter, value, "conj")
+    elements = elements_of(meter, value, "conj")
     # A vector grows at its end. Other sequences grow at their front, one element after the other.
     return _new_like(meter, value, [*elements, *added] if type(value) is list else [*reversed(added), *elements])
 
@@ -166,7 +166,7 @@ def _conj(meter: Meter, value: Any, *added: Any) -> Any:
 def _cons(meter: Meter, added: Any, value: Any) -> Any:
     if value is not None and type(value) not in (list, AleList, LazySequence):
         return Pair((added, value))
-    return _new_like(meter, value, [added, *items(meter, value, "cons")])
+    return _new_like(meter, value, [added, *elements_of(meter, value, "cons")])
 
 
 def _range(meter: Meter, *bounds: Any) -> LazySequence:
@@ -240,48 +240,48 @@ def _ale_contains(_meter: Meter, value: Any, key: Any) -> bool:
 def _map(meter: Meter, function: Any, value: Any, *others: Any) -> LazySequence:
     results: list[Any] = []
     if not others:
-        for item in items(meter, value, "map"):
-            results.append(apply(meter, function, [item]))
+        for item in elements_of(meter, value, "map"):
+            results.append(call_value(meter, function, [item]))
             meter.take(_ITEM)
         return LazySequence(results)
-    rows = zip(items(meter, value, "map"), *(items(meter, other, "map") for other in others), strict=False)
+    rows = zip(elements_of(meter, value, "map"), *(elements_of(meter, other, "map") for other in others), strict=False)
     for row in rows:
-        results.append(apply(meter, function, list(row)))
+        results.append(call_value(meter, function, list(row)))
         meter.take(_ITEM)
     return LazySequence(results)
 
 
 def _filter(meter: Meter, function: Any, value: Any) -> LazySequence:
     results: list[Any] = []
-    for item in items(meter, value, "filter"):
-        if apply(meter, function, [item]) is not False:
+    for item in elements_of(meter, value, "filter"):
+        if call_value(meter, function, [item]) is not False:
             results.append(item)
             meter.take(_ITEM)
     return LazySequence(results)
 
 
 def _reduce(meter: Meter, function: Any, *rest: Any) -> Any:
-    elements = iter(items(meter, rest[-1], "reduce"))
+    elements = iter(elements_of(meter, rest[-1], "reduce"))
     total = rest[0] if len(rest) == 2 else next(elements, _NOTHING)
     if total is _NOTHING:
-        return apply(meter, function, [])
+        return call_value(meter, function, [])
     return _fold(meter, function, total, elements)
 
 
 def _fold_left(meter: Meter, function: Any, start: Any, value: Any) -> Any:
-    return _fold(meter, function, start, iter(items(meter, value, "fold-left")))
+    return _fold(meter, function, start, iter(elements_of(meter, value, "fold-left")))
 
 
 def _fold(meter: Meter, function: Any, total: Any, rest: Iterator[Any]) -> Any:
     for item in rest:
-        total = apply(meter, function, [total, item])
+        total = call_value(meter, function, [total, item])
     return total
 
 
 def _apply(meter: Meter, function: Any, *rest: Any) -> Any:
-    last = items(meter, rest[-1], "apply")
+    last = elements_of(meter, rest[-1], "apply")
     meter.take((len(last) + len(rest)) * _ITEM)
-    return apply(meter, function, [*rest[:-1], *last])
+    return call_value(meter, function, [*rest[:-1], *last])
 
 
 # Predicates. Each has a negation, whose name begins with ``!``.

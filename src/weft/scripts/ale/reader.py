@@ -88,7 +88,7 @@ class _AleReader:
         last = self.stack[-1]
         if last.kind:
             quote = last.kind == "'"
-            raise bad("nothing follows a quote" if quote else f"`{last.kind}` is never closed", last.line)
+            raise script_error("nothing follows a quote" if quote else f"`{last.kind}` is never closed", last.line)
         return last.forms
 
     def _advance(self, at: int) -> None:
@@ -103,7 +103,7 @@ class _AleReader:
             self._skip_block()
         elif first in "([{'":
             if len(self.stack) > NESTING_MAX:
-                raise bad(f"the script is nested deeper than {NESTING_MAX} levels", self.line)
+                raise script_error(f"the script is nested deeper than {NESTING_MAX} levels", self.line)
             self.stack.append(_OpenGroup(first, self.line))
         elif first in ")]}":
             self._close(first)
@@ -117,7 +117,7 @@ class _AleReader:
         while depth:
             mark = _BLOCK.search(self.text, self.at)
             if mark is None:
-                raise bad("a comment is never closed", start_line)
+                raise script_error("a comment is never closed", start_line)
             self._advance(mark.end())
             depth += 1 if mark[0] == "#|" else -1
 
@@ -125,7 +125,7 @@ class _AleReader:
         group = self.stack[-1]
         if _CLOSING.get(group.kind) != closing:
             expected = f"; `{_CLOSING[group.kind]}` is expected" if group.kind in _CLOSING else ""
-            raise bad(f"`{closing}` has no opening bracket{expected}", self.line)
+            raise script_error(f"`{closing}` has no opening bracket{expected}", self.line)
         self.stack.pop()
         self._add(GroupForm(group.kind, tuple(group.forms), group.line))
 
@@ -139,7 +139,7 @@ class _AleReader:
         while True:
             part = _STRING.match(self.text, self.at)
             if part is None:
-                raise bad("a string is never closed", start_line)
+                raise script_error("a string is never closed", start_line)
             self._advance(part.end())
             parts.append(part[1])
             if part[2] == '"':
@@ -159,9 +159,9 @@ def _atom(token: str, line: int) -> Form:
 
 def _ale_number(token: str, line: int) -> int | float | Fraction:
     if len(token) > _DIGITS_MAX:
-        raise bad("a number has too many digits", line)
+        raise script_error("a number has too many digits", line)
     if not token.isascii():
-        raise bad(f"{token!r} is not a number", line)
+        raise script_error(f"{token!r} is not a number", line)
     if _INTEGER.fullmatch(token):
         return int(token)
     if _PREFIXED.fullmatch(token):
@@ -174,9 +174,9 @@ def _ale_number(token: str, line: int) -> int | float | Fraction:
         number = float(token)
         if number not in (float("inf"), float("-inf")):
             return number
-    raise bad(f"{token!r} is not a number", line)
+    raise script_error(f"{token!r} is not a number", line)
 
 
-def bad(reason: str, line: int, hint: str = "") -> BadScript:
+def script_error(reason: str, line: int, hint: str = "") -> BadScript:
     """Make the error for a script that cannot be read or compiled."""
     return bad_script("ale", reason, line=line, hint=hint)

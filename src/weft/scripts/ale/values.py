@@ -113,7 +113,7 @@ def describe_type(value: Any) -> str:
     return "a function" if type(value) in (Procedure, Closure) else "a number"
 
 
-def same(meter: Meter, one: Any, other: Any) -> bool:
+def equal_ale_values(meter: Meter, one: Any, other: Any) -> bool:
     """Compare two values for equality, including their types: 5 is not equal to 5.0."""
     pairs = [(one, other)]
     while pairs:
@@ -151,10 +151,10 @@ def to_text(meter: Meter, value: Any) -> str:
         return value
     if value is None:
         return ""
-    return _print(meter, value, 0)
+    return _printed_value(meter, value, 0)
 
 
-def _print(meter: Meter, value: Any, depth: int) -> str:
+def _printed_value(meter: Meter, value: Any, depth: int) -> str:
     meter.charge(1)
     shape = type(value)
     if shape is bool:
@@ -175,11 +175,11 @@ def _print(meter: Meter, value: Any, depth: int) -> str:
     if depth >= _PRINT_DEPTH_MAX:
         raise AleLimitReached("depth")
     if shape is Pair:
-        parts = [_print(meter, value[0], depth + 1), ".", _print(meter, value[1], depth + 1)]
+        parts = [_printed_value(meter, value[0], depth + 1), ".", _printed_value(meter, value[1], depth + 1)]
     elif shape is not dict:
-        parts = [_print(meter, item, depth + 1) for item in value]
+        parts = [_printed_value(meter, item, depth + 1) for item in value]
     else:
-        parts = [f":{key} {_print(meter, item, depth + 1)}" for key, item in value.items()]
+        parts = [f":{key} {_printed_value(meter, item, depth + 1)}" for key, item in value.items()]
     whole = " ".join(parts)
     meter.take(len(whole) * 4)
     opening, closing = _BRACKETS[shape]

@@ -20,7 +20,7 @@ import msgspec
 
 from weft.errors import WeftError
 from weft.scripts.failures import bad_script, limit_exceeded, script_failed
-from weft.scripts.lua.state import LuaOutcome, states
+from weft.scripts.lua.state import LuaOutcome, state_pool
 from weft.scripts.lua.workers import run_killable
 from weft.scripts.script import CompiledScript
 
@@ -50,7 +50,7 @@ class LuaScript(CompiledScript):
 
     def _run(self, values: Mapping[str, Any], *, truth: bool) -> bytes:
         arguments = self.arguments(values)
-        pool = states()
+        pool = state_pool()
         state = pool.borrow()
         try:
             outcome = state.run(self._text, arguments, truth=truth)
@@ -76,7 +76,7 @@ def compile_lua(source: str, inputs: tuple[str, ...]) -> LuaScript:
             usable = suggestion != name and _NAME.fullmatch(suggestion)
             hint = f"Rename the input, for example to `{suggestion}`." if usable else "Rename the input."
             raise bad_script(LANGUAGE, f"the input {name!r} cannot be a variable in Lua", hint=hint)
-    pool = states()
+    pool = state_pool()
     state = pool.borrow()
     try:
         problem = state.compile(chunk_text(source, inputs))

@@ -152,7 +152,7 @@ class LuaStates:
 _shared = [LuaStates()]
 
 
-def states() -> LuaStates:
+def state_pool() -> LuaStates:
     """Return the pool of this process."""
     return _shared[0]
 

@@ -20,7 +20,7 @@ from weft.ports.access import Access, ApiKey
 from weft.ports.clock import Clock
 from weft.ports.web_sessions import SessionOwner, WebSession
 from weft.runtime.service import RunService
-from weft.server.access.keys import PREFIX, digest_of, identity_of
+from weft.server.access.keys import PREFIX, caller_of_key, key_digest
 from weft.server.access.provider import IdentityProvider
 from weft.server.access.sessions import COOKIE, BrowserSessions, cookie_in, identity_of_owner
 from weft.server.access.tokens import Tokens
@@ -122,7 +122,7 @@ class AccessGate:
 
     async def _identify_key(self, credential: str) -> Identity:
         valid = len(credential) <= KEY_CHARS_MAX
-        identity = await self._identity_of_digest(digest_of(credential)) if valid else None
+        identity = await self._identity_of_digest(key_digest(credential)) if valid else None
         if identity is None:
             # Unknown, revoked and expired keys get the same answer, because the difference would help an attacker.
             raise unknown_caller("This key is not valid.")
@@ -132,12 +132,12 @@ class AccessGate:
         """Open a session with a key. Returns the value of its cookie, and the session. Raises RequestRefused."""
         assert self.sessions is not None
         await self._identify_key(key.strip())
-        return await self.sessions.open(SessionOwner(key=digest_of(key.strip())))
+        return await self.sessions.open(SessionOwner(key=key_digest(key.strip())))
 
     async def _identity_of_digest(self, digest: str) -> Identity | None:
         access, clock = self._sources()
         key = await self._find_key(access, digest)
-        return identity_of(key, Millis(clock.now_ms())) if key is not None else None
+        return caller_of_key(key, Millis(clock.now_ms())) if key is not None else None
 
     async def _find_key(self, access: Access, digest: str) -> ApiKey | None:
         now = self._monotonic()

@@ -36,20 +36,20 @@ class NewKey(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: Millis | None = None
 
 
-def digest_of(key: str) -> str:
+def key_digest(key: str) -> str:
     """Return the digest under which a key is stored."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
 def new_key(wanted: NewKey, now: Millis) -> tuple[str, ApiKey]:
     """Create a key. Returns its text, and the key as it is stored. Raises UsageError."""
-    check_name(wanted.name)
+    check_key_name(wanted.name)
     for group in wanted.groups:
         if not is_group(group) or not group.isprintable():
             raise UsageError(f"{group[:60]!r} is not a group.", hint="Write role:NAME or team:NAME.")
     scopes = _checked_scopes(wanted)
     text = f"{PREFIX}{secrets.token_urlsafe(RANDOM_BYTES)}"
-    digest = digest_of(text)
+    digest = key_digest(text)
     stored = ApiKey(
         id=digest[:ID_CHARS],
         digest=digest,
@@ -63,7 +63,7 @@ def new_key(wanted: NewKey, now: Millis) -> tuple[str, ApiKey]:
     return text, stored
 
 
-def check_name(name: str) -> str:
+def check_key_name(name: str) -> str:
     """Check that a name is printable and does not look like a group. Raises UsageError."""
     if not name or len(name) > NAME_CHARS_MAX or not name.isprintable() or name != name.strip() or is_group(name):
         raise UsageError(
@@ -84,7 +84,7 @@ def _checked_scopes(wanted: NewKey) -> list[str]:
     return [scope for scope in known if scope in wanted.scopes]
 
 
-def identity_of(key: ApiKey, now: Millis) -> Identity | None:
+def caller_of_key(key: ApiKey, now: Millis) -> Identity | None:
     """Return the caller that a key identifies; None if the key is revoked or expired."""
     if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= now):
         return None

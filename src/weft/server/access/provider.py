@@ -145,7 +145,7 @@ class IdentityProvider:
 def _decode(raw: bytes, of: type[Document]) -> Document:
     try:
         return msgspec.json.decode(raw, type=of)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise _unusable(f"Its answer cannot be read: {error}") from None
 
 

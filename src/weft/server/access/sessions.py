@@ -17,7 +17,7 @@ from weft.cache import BoundedCache
 from weft.core.ids import Millis
 from weft.ports.clock import Clock
 from weft.ports.web_sessions import SessionOwner, WebSession, WebSessions
-from weft.server.access.keys import digest_of
+from weft.server.access.keys import key_digest
 from weft.server.identity import AccessScope, Identity
 
 COOKIE: Final = "weft_session"
@@ -49,7 +49,7 @@ class BrowserSessions:
         store, clock = self._sources()
         token, now = secrets.token_urlsafe(TOKEN_BYTES), clock.now_ms()
         session = WebSession(
-            digest=digest_of(token),
+            digest=key_digest(token),
             owner=owner,
             created_at=now,
             seen_at=now,
@@ -63,7 +63,7 @@ class BrowserSessions:
         if len(token) > TOKEN_CHARS_MAX:
             return None
         store, clock = self._sources()
-        session = await self._known(store, digest_of(token))
+        session = await self._known(store, key_digest(token))
         now = clock.now_ms()
         if session is None or now >= session.expires_at or now - session.seen_at >= IDLE_MS_MAX:
             return None
@@ -75,7 +75,7 @@ class BrowserSessions:
     async def end(self, token: str) -> None:
         """End a session."""
         store, _ = self._sources()
-        digest = digest_of(token[:TOKEN_CHARS_MAX])
+        digest = key_digest(token[:TOKEN_CHARS_MAX])
         await store.end(digest)
         self._keep(digest, None)
 

@@ -18,7 +18,7 @@ import msgspec
 
 from weft.errors import UsageError, WeftError
 from weft.runtime.tenancy import check_tenant
-from weft.server.access.keys import check_name
+from weft.server.access.keys import check_key_name
 from weft.server.identity import AccessScope, Identity
 from weft.server.problems import unknown_caller
 from weft.server.settings import JwtSettings
@@ -87,16 +87,16 @@ class Tokens:
         settings = self._settings
         if settings.name not in claims:
             raise unknown_caller(f'The token has no claim "{settings.name}", which names the caller.')
-        name = check_name(_token_text(claims[settings.name]))
+        name = check_key_name(_token_text(claims[settings.name]))
         tenant = ""
         if settings.tenant:
             tenant = check_tenant(_token_text(claims.get(settings.tenant, "")))
             if not tenant:
                 raise unknown_caller(f'The token has no claim "{settings.tenant}", which names the tenant.')
-        words = _texts(claims.get("scope", claims.get("scp", [])))
+        words = _read_texts(claims.get("scope", claims.get("scp", [])))
         scopes = frozenset(AccessScope(word) for word in words if word in list(AccessScope))
-        groups = [f"role:{role}" for role in _texts(claims.get("roles", []))]
-        groups += [f"team:{team}" for team in _texts(claims.get("groups", []))]
+        groups = [f"role:{role}" for role in _read_texts(claims.get("roles", []))]
+        groups += [f"team:{team}" for team in _read_texts(claims.get("groups", []))]
         return Identity(name, scopes, tenant, frozenset(groups))
 
     async def _key(self, kid: Any) -> Any:
@@ -152,6 +152,6 @@ def _token_text(value: Any) -> str:
     return msgspec.convert(value, str)
 
 
-def _texts(value: Any) -> list[str]:
+def _read_texts(value: Any) -> list[str]:
     """Read a list of strings, or one string of words."""
     return value.split() if isinstance(value, str) else msgspec.convert(value, list[str])

@@ -84,12 +84,12 @@ async def approval_view(service: RunService, item: OpenQuestion) -> views.Approv
         form=question.form,
         about=msgspec.Raw(await service.values.load(bytes(question.about))),
         digest=item.digest,
-        since=views.required_moment(question.since),
-        due_at=views.moment(question.due),
+        since=views.required_time(question.since),
+        due_at=views.api_time(question.due),
     )
 
 
-def permission(identity: Identity, item: OpenQuestion) -> Permission:
+def permission_to_answer(identity: Identity, item: OpenQuestion) -> Permission:
     """Return whether the caller may answer a question."""
     if not identity.may(AccessScope.DECIDE):
         return Permission(allowed=False, why_not="Your key may not answer questions: it lacks the scope decide.")
@@ -101,7 +101,7 @@ def permission(identity: Identity, item: OpenQuestion) -> Permission:
 async def listed_view(service: RunService, item: OpenQuestion, identity: Identity) -> ListedApproval:
     """Return the view of an open question for a caller."""
     view = await approval_view(service, item)
-    return ListedApproval(**msgspec.structs.asdict(view), may=permission(identity, item))
+    return ListedApproval(**msgspec.structs.asdict(view), may=permission_to_answer(identity, item))
 
 
 async def detail_view(
@@ -126,14 +126,14 @@ async def detail_view(
             form=opened.form,
             about=msgspec.Raw(await service.values.load(bytes(opened.about))),
             digest="",
-            since=views.required_moment(log.since),
-            due_at=views.moment(log.due),
+            since=views.required_time(log.since),
+            due_at=views.api_time(log.due),
         )
     votes = [
         VoteView(
             by=vote.by,
             approved=vote.approved,
-            at=views.required_moment(vote.at),
+            at=views.required_time(vote.at),
             reason=vote.reason,
             decided=vote.decided,
             form=msgspec.Raw(await service.values.load(vote.form)),
@@ -142,14 +142,14 @@ async def detail_view(
     ]
     return ApprovalDetail(
         **msgspec.structs.asdict(base),
-        may=Permission(allowed=False, why_not=closed_because(log)),
+        may=Permission(allowed=False, why_not=why_closed(log)),
         outcome=log.outcome,
         votes=votes,
-        ended_at=views.moment(log.ended),
+        ended_at=views.api_time(log.ended),
     )
 
 
-def closed_because(log: QuestionLog) -> str:
+def why_closed(log: QuestionLog) -> str:
     """Return why nobody can answer any more; empty if the question is open."""
     last = log.votes[-1] if log.votes else None
     match log.outcome:

@@ -79,5 +79,5 @@ def make_link_pair(links: Links, item: OpenQuestion, by: str, groups: list[str],
         claim = Claim(item.row.uid, item.number, item.digest, approved, by, groups, until_s)
         return links.url(claim)
 
-    expires_at = views.required_moment(until_s * 1000)
+    expires_at = views.required_time(until_s * 1000)
     return views.LinkPair(person=by, approve=url(approved=True), reject=url(approved=False), expires_at=expires_at)

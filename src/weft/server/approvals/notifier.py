@@ -18,22 +18,25 @@ from weft.core.ids import RunId, RunUid
 from weft.core.run.hook_events import QUESTION_KINDS, HookEvent, fit_event, opened_question
 from weft.core.run.questions import is_group
 from weft.core.run.withheld import is_unconfirmed
-from weft.errors import Refused
-from weft.observe.questions import OpenQuestion, all_open, listed_in
+from weft.errors import Refused, WeftError
+from weft.observe.questions import OpenQuestion, all_open, open_questions_of
 from weft.runtime.hooks import Hook, delivery
 from weft.runtime.service import RunService
+from weft.runtime.throttled_log import ThrottledLog
 from weft.server.approvals.approval import approval_view
 from weft.server.approvals.links import Links, make_link_pair
 from weft.server.settings import WebhookSettings
-from weft.server.views import Approval, LinkPair, Moment, required_moment
+from weft.server.views import Approval, LinkPair, Moment, required_time
 from weft.steps.http.client import HttpClient
-from weft.steps.http.exchange import HttpRequest
+from weft.steps.http.exchange import HttpLimits, HttpRequest
 from weft.steps.task import task
 from weft.tokens import SIGNATURE_HEADER, sign_body
 
 APPROVALS = "weft.approvals"
 SEND_MS = 10_000
 ABOUT_BYTES_MAX = 64 * 1024
+ANSWER_BYTES_MAX = 64 * 1024
+"""How much of an answer is read. Only its status matters."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -59,7 +62,9 @@ class EventSender:
         self.settings = {one.name: one for one in settings}
         self.service: RunService
         """The service of the host that delivers. It is set before the host starts."""
-        self._client = HttpClient()
+        # To where an event is redirected, it would arrive without its body, and a page to sign in answers well.
+        self._throttled_log = ThrottledLog()
+        self._client = HttpClient(limits=HttpLimits(body_bytes_max=ANSWER_BYTES_MAX, redirects_max=0))
 
     async def close(self) -> None:
         """Close all connections."""
@@ -83,7 +88,7 @@ class EventSender:
     ) -> Notification:
         now_ms = service.clock.now_ms()
         notification = Notification(
-            event=event.kind, key=task().key, sent_at=required_moment(now_ms), tenant=event.tenant, details=event
+            event=event.kind, key=task().key, sent_at=required_time(now_ms), tenant=event.tenant, details=event
         )
         if question is None:
             return notification
@@ -105,10 +110,16 @@ class EventSender:
             "idempotency-key": notification.key,
             SIGNATURE_HEADER.lower(): sign_body(settings.secret, body, now_s=now_s),
         }
-        request = HttpRequest(method="POST", url=settings.url, headers=headers, body=body, timeout_ms=SEND_MS)
-        answer = await self._client.send(request)
-        if not answer.ok:
-            raise Refused(f"{answer.request.shown()} answered {answer.status}.")
+        request = HttpRequest(
+            method="POST", url=settings.url, headers=headers, body=body, timeout_ms=SEND_MS, is_cut=True
+        )
+        try:
+            answer = await self._client.send(request)
+            if not answer.ok:
+                raise Refused(f"{answer.request.shown()} answered {answer.status}.")
+        except WeftError as error:
+            self._throttled_log.warn("weft: an event could not be delivered: %s", error)
+            raise
 
     async def deliver_earlier(self, hook: Hook) -> None:
         """Start deliveries for open questions that nobody was told of: they were asked before there was a receiver.
@@ -133,5 +144,5 @@ async def _open_question(service: RunService, event: HookEvent) -> OpenQuestion 
     if event.kind not in QUESTION_KINDS or event.question is None:
         return None
     row = await service.store.directory.row(RunUid(event.uid))
-    found = await listed_in(service, row) if row is not None else []
+    found = await open_questions_of(service, row) if row is not None else []
     return next((item for item in found if item.number == event.question.number), None)

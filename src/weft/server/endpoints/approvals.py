@@ -11,7 +11,7 @@ from weft.core import commands as c
 from weft.core import values
 from weft.errors import NotAllowed, NotFound
 from weft.observe.question_log import question_log
-from weft.observe.questions import RUNS_PER_PAGE, OpenQuestion, listed_in, runs_that_ask
+from weft.observe.questions import RUNS_PER_PAGE, OpenQuestion, open_questions_of, runs_that_ask
 from weft.server import views
 from weft.server.approvals.approval import (
     ApprovalDetail,
@@ -19,7 +19,7 @@ from weft.server.approvals.approval import (
     ApprovalsQuery,
     detail_view,
     listed_view,
-    permission,
+    permission_to_answer,
 )
 from weft.server.endpoints.runs import parse_place
 from weft.server.identity import Identity
@@ -32,7 +32,7 @@ async def list_approvals(call: ApiCall) -> ApprovalPage:
     service = call.service
     page = await runs_that_ask(service, after=query.cursor, limit=min(RUNS_PER_PAGE, query.limit))
     rows = [row for row in page.rows if query.run in {None, row.id} and query.workflow in {None, row.workflow}]
-    items = [item for row in rows for item in await listed_in(service, row) if _has(item, query.q)]
+    items = [item for row in rows for item in await open_questions_of(service, row) if _has(item, query.q)]
     found = [await listed_view(service, item, call.identity) for item in items]
     if query.mine:
         found = [one for one in found if one.may.allowed]
@@ -56,9 +56,9 @@ async def show_approval(call: ApiCall) -> ApprovalDetail:
         raise NotFound(
             f"{row.id} has asked no question at {place[:200]!r}.", hint="The inbox lists the open questions."
         )
-    item = next((one for one in await listed_in(service, row) if one.place == place), None)
+    item = next((one for one in await open_questions_of(service, row) if one.place == place), None)
     view = await detail_view(service, item, row, place, found)
-    return msgspec.structs.replace(view, may=permission(call.identity, item)) if item is not None else view
+    return msgspec.structs.replace(view, may=permission_to_answer(call.identity, item)) if item is not None else view
 
 
 async def decide(call: ApiCall) -> views.Accepted:

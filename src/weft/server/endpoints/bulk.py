@@ -101,7 +101,7 @@ async def bulk(call: ApiCall) -> ApiReply:
         if new.uids and new.uids != list(found[1].uids):
             raise KeyReused(f'The key "{call.key}" was used for another bulk.')
         return _started(call, found)
-    plan = _given(new) if new.uids else await _plan(bulks, call.service, new)
+    plan = _earlier_plan(new) if new.uids else await _plan(bulks, call.service, new)
     if new.dry_run:
         return ApiReply(_bulk_view(plan))
     run = await bulks.start(plan, reason=new.reason, by=call.by(new.by), review=new.review, key=call.key)
@@ -133,13 +133,13 @@ async def _plan(bulks: BulkService, service: RunService, new: NewBulk) -> BulkPl
     if new.ids:
         message = "A bulk is for runs by their ids, or for those that a filter finds, not both."
         raise UsageError(message, hint="Leave out the ids or the filter.", code="bulk.no_runs")
-    ids = [row.id async for row in _found(service, wanted, statuses)]
+    ids = [row.id async for row in _find_runs(service, wanted, statuses)]
     if not ids:
-        return _given(new)
+        return _earlier_plan(new)
     return await bulks.plan(BulkOrder(verb=new.verb, ids=ids, options=new.options))
 
 
-async def _found(service: RunService, wanted: BulkFilterBody, statuses: list[str]) -> AsyncIterator[RunRow]:
+async def _find_runs(service: RunService, wanted: BulkFilterBody, statuses: list[str]) -> AsyncIterator[RunRow]:
     """Yield the runs that a filter of a list finds, up to one more than a bulk may be for."""
     parent = (await service.row(RunId(wanted.parent))).uid if wanted.parent is not None else None
     changed_before = None
@@ -174,7 +174,7 @@ def _millis(at: datetime | None) -> Millis | None:
     return Millis(int(at.timestamp() * 1000)) if at is not None else None
 
 
-def _given(new: NewBulk) -> BulkPlan:
+def _earlier_plan(new: NewBulk) -> BulkPlan:
     """Return the plan of an earlier dry run, or one for no runs at all. Raises BadValue."""
     if len(new.uids) != len(new.ids):
         raise BadValue(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.observe.dry_runs import DryRun, dry, dry_set
+from weft.observe.dry_runs import DryRun, dry_set, plan_or_refusal
 from weft.ports.store import RunRow
 from weft.runtime.by_hand import GivenResult, checked_command, set_result
 from weft.runtime.service import RunService
@@ -45,7 +45,7 @@ async def set_by_hand(call: ApiCall) -> views.Accepted | DryRun:
     )
     if body.dry_run:
         row = await requested_run(call)
-        return await dry(lambda: _dry(call.service, row, body.place, given))
+        return await plan_or_refusal(lambda: _dry(call.service, row, body.place, given))
     await set_result(call.service, call.parameters["id"], body.place, given, key=call.key)
     return await accepted(call)
 

@@ -28,7 +28,7 @@ async def _letter_view(service: RunService, item: FoundLetter) -> views.Letter:
         run=item.row.id,
         workflow=item.row.workflow,
         node=letter.node,
-        since=views.required_moment(letter.at),
+        since=views.required_time(letter.at),
         input=Raw(await service.values.load(bytes(letter.input))),
         failure=letter.failure,
     )

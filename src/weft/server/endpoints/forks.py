@@ -12,10 +12,10 @@ from weft.core.ids import RunId
 from weft.errors import Refused
 from weft.observe.box_diff import BoxDifference, PartingPoint, box_differences, parting_point
 from weft.observe.diff import Diff, DiffService
-from weft.observe.dry_runs import dry, dry_fork
+from weft.observe.dry_runs import dry_fork, plan_or_refusal
 from weft.observe.pictures import Picture
 from weft.observe.pictures.drawn import DrawnPicture
-from weft.observe.pictures.union import united
+from weft.observe.pictures.union import union_of
 from weft.runtime.fork_order import ForkOrder
 from weft.runtime.forks import Forked, ForkService
 from weft.server import views
@@ -69,7 +69,7 @@ async def fork(call: ApiCall) -> ApiReply:
     if new.dry_run:
         row = await requested_run(call)
         viewed, _ = await call.services.viewed.get_readable(call.service, row)
-        return ApiReply(await dry(lambda: dry_fork(call.service, row, new.order(), viewed.log)))
+        return ApiReply(await plan_or_refusal(lambda: dry_fork(call.service, row, new.order(), viewed.log)))
     who = call.by(new.by)
     forked: Forked = await ForkService(call.service).fork(call.parameters["id"], new.order(), by=who, key=call.key)
     return ApiReply(forked, 201)
@@ -119,4 +119,4 @@ async def united_picture(call: ApiCall) -> DrawnPicture:
         if picture is None:
             raise Refused(f"{row.id} has not begun, so there is nothing to compare.", code="fork.not_possible")
         found.append(picture)
-    return await call.services.viewed.drawn(united(found[0], found[1]))
+    return await call.services.viewed.drawn(union_of(found[0], found[1]))

@@ -96,7 +96,7 @@ def parse_form(schema: Mapping[str, Any], filled: Mapping[str, str]) -> Any:
 def _parse_json(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return text
 
 

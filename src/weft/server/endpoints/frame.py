@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from weft.core.ids import RunId
 from weft.errors import NotFound
-from weft.observe.activity import listed_activity, waits_for
+from weft.observe.activity import listed_activity, waits_text
 from weft.observe.diagnosis import Progress
 from weft.observe.run_hosts import LiveHosts, live_hosts
 from weft.runtime.service import RunService
@@ -105,7 +105,7 @@ async def me(call: ApiCall) -> Me:
         version=version("weft") if known else "",
         build=_build(call.services.web.index or ""),
         store=call.service.store.url if known else "",
-        now=views.required_moment(call.service.clock.now_ms()),
+        now=views.required_time(call.service.clock.now_ms()),
         warnings=_warnings(call.services.runs, live) if known else [],
     )
 
@@ -136,7 +136,7 @@ async def waits(call: ApiCall) -> Waits:
         except NotFound:
             continue
         activity = await listed_activity(call.service, row, live)
-        text = waits_for(row, activity)
+        text = waits_text(row, activity)
         if text or activity.progress:
             found.append(WaitView(row.id, text, activity.progress))
         await asyncio.sleep(0)  # reading many runs must not block the loop

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from weft.core import values
 from weft.core.goal.catalogue import AnyCatalogueEvent, Checkup, StepRegistered, StepUpdated
 from weft.core.goal.definitions import StepDef
 from weft.errors import NotFound
 from weft.goals.load import LoadedSteps
 from weft.runtime.step_keeper import StepKeeper
+from weft.runtime.store_steps import StoreSteps
 from weft.server.cursors import cut_page
 from weft.server.request import ApiCall
 from weft.server.views import Form, PageQuery
@@ -60,7 +60,7 @@ class Changed(msgspec.Struct, frozen=True):
 async def list_steps(call: ApiCall) -> StepViews:
     """Return a page of the steps that goals are planned with, by id."""
     query = call.query_as(PageQuery)
-    steps = step_keeper(call)
+    steps = await current_steps(call)
     stored = await steps.stored.catalogue()
     planned = sorted(steps.planned(), key=lambda step: step.id)
     page, cursor = cut_page(planned, query.limit, query.cursor)
@@ -69,7 +69,7 @@ async def list_steps(call: ApiCall) -> StepViews:
 
 async def show_step(call: ApiCall) -> StepView:
     """Return one step and its health. Raises NotFound."""
-    steps = step_keeper(call)
+    steps = await current_steps(call)
     stored = await steps.stored.catalogue()
     name = call.parameters["step"]
     for step in steps.planned():
@@ -87,33 +87,38 @@ def _step_view(step: StepDef, health: Checkup | None, stored: bool) -> StepView:
 async def register_steps(call: ApiCall) -> Changed:
     """Add the steps of a document, all or none. Raises NameTaken, BadStep."""
     loaded = await _load(call)
-    return await _refresh(call, await step_keeper(call).stored.register(loaded))
+    return await _refresh(call, await planning_steps(call).stored.register(loaded))
 
 
 async def update_steps(call: ApiCall) -> Changed:
     """Replace steps that exist, all or none. Raises UnknownStep, BadStep."""
     loaded = await _load(call)
-    return await _refresh(call, await step_keeper(call).stored.update(loaded))
+    return await _refresh(call, await planning_steps(call).stored.update(loaded))
 
 
 async def unregister_step(call: ApiCall) -> Changed:
     """Remove a step. Runs in progress keep it. Raises UnknownStep."""
-    return await _refresh(call, await step_keeper(call).stored.unregister(call.parameters["step"]))
+    return await _refresh(call, await planning_steps(call).stored.unregister(call.parameters["step"]))
 
 
 async def _load(call: ApiCall) -> LoadedSteps:
-    document = call.body_as(StepsDocument).document
-    values.encode(document, what="the document has")
-    return await step_keeper(call).load(document)
+    return await planning_steps(call).load(call.body_as(StepsDocument).document)
 
 
-def step_keeper(call: ApiCall) -> StepKeeper:
-    """Return the steps that this server plans with."""
+def planning_steps(call: ApiCall) -> StepKeeper | StoreSteps:
+    """Return the steps that this server plans with, as far as it has learned them."""
     steps = call.services.hosting().steps
-    assert steps is not None, "a host has steps"
+    assert steps is not None, "a host has steps, and so has a server without a host"
+    return steps
+
+
+async def current_steps(call: ApiCall) -> StepKeeper | StoreSteps:
+    """Return the steps that this server plans with, after it has learned what is new. Raises Refused."""
+    steps = planning_steps(call)
+    await steps.refresh()
     return steps
 
 
 async def _refresh(call: ApiCall, events: Sequence[AnyCatalogueEvent]) -> Changed:
-    await step_keeper(call).refresh()
+    await planning_steps(call).refresh()
     return Changed([e.step.id if isinstance(e, StepRegistered | StepUpdated) else e.step_id for e in events])

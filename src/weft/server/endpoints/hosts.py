@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from weft.core import values
-from weft.observe.limit_views import LimitView, read_limits
+from weft.observe.limit_views import LimitView, read_limit_views
 from weft.ports.hosts import HostRow
 from weft.ports.tasks import QueueLimits, QueueRow
 from weft.runtime.worker_streams.names import check_queue
@@ -124,7 +124,7 @@ class LimitList(msgspec.Struct, frozen=True):
 async def list_limits(call: ApiCall) -> LimitList:
     """Return a page of the limits of steps and workflows, with their keys."""
     query = call.query_as(views.PageQuery)
-    page, cursor = cut_page(await read_limits(call.service.store.tasks), query.limit, query.cursor)
+    page, cursor = cut_page(await read_limit_views(call.service.store.tasks), query.limit, query.cursor)
     return LimitList([_limit(one) for one in page], cursor)
 
 
@@ -140,7 +140,7 @@ def _limit(view: LimitView) -> LimitRow:
         running=view.running,
         keys=[
             LimitedKeyRow(
-                key=one.key, waiting=one.waiting, running=one.running, since=views.moment(one.since), full=one.is_full
+                key=one.key, waiting=one.waiting, running=one.running, since=views.api_time(one.since), full=one.is_full
             )
             for one in view.keys
         ],
@@ -162,7 +162,7 @@ def _host(row: HostRow, here: bool) -> HostView:  # noqa: FBT001 - a fact, not a
         address=about.get("address", ""),
         machine=about.get("machine", ""),
         pid=about.get("pid"),
-        since=views.moment(about.get("since")),
+        since=views.api_time(about.get("since")),
         workflows=list(about.get("workflows", ())),
         queues=list(about.get("queues", ())),
         runs=row.runs,
@@ -216,7 +216,7 @@ def _queue(row: QueueRow, performed_by: list[str]) -> QueueView:
         queue=row.queue,
         waiting=row.waiting,
         running=row.running,
-        since=views.moment(row.since),
+        since=views.api_time(row.since),
         concurrency=row.limits.concurrency,
         rate=row.limits.rate,
         per_seconds=row.limits.per_ms / 1000,

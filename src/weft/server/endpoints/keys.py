@@ -96,8 +96,8 @@ def _key_view(key: ApiKey, now: Millis) -> KeyView:
         scopes=key.scopes,
         groups=key.groups,
         tenant=key.tenant,
-        created_at=views.required_moment(key.created_at),
-        expires_at=views.moment(key.expires_at),
-        revoked_at=views.moment(key.revoked_at),
+        created_at=views.required_time(key.created_at),
+        expires_at=views.api_time(key.expires_at),
+        revoked_at=views.api_time(key.revoked_at),
         is_valid=key.revoked_at is None and (key.expires_at is None or key.expires_at > now),
     )

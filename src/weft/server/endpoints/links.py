@@ -15,7 +15,7 @@ from weft.core.run.questions import is_group
 from weft.errors import AlreadyDecided, BadValue, NotAllowed, NotFound, Refused, RunFinished, RunUnreadable
 from weft.observe.questions import OpenQuestion, open_in
 from weft.server import views
-from weft.server.access.keys import check_name
+from weft.server.access.keys import check_key_name
 from weft.server.approvals.approval import approval_view
 from weft.server.approvals.links import Claim, Links, make_link_pair
 from weft.server.endpoints.forms import parse_form
@@ -46,7 +46,7 @@ class LinkAnswer(views.Form, frozen=True, kw_only=True):
 async def make_links(call: ApiCall) -> views.LinkPair:
     """Make links for one person. Send them where only that person reads them."""
     wanted = call.body_as(NewLinks)
-    check_name(wanted.by)
+    check_key_name(wanted.by)
     for group in wanted.groups:
         if not is_group(group):
             raise BadValue(
@@ -128,7 +128,7 @@ async def _decide(call: ApiCall, claim: Claim, item: OpenQuestion, answer: LinkA
 
 
 def _now(call: ApiCall) -> datetime:
-    return views.required_moment(call.services.runs.clock.now_ms())
+    return views.required_time(call.services.runs.clock.now_ms())
 
 
 def _fields(answer: LinkAnswer) -> dict[str, str]:

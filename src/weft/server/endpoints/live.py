@@ -16,7 +16,7 @@ from weft.ports.store import RunRow
 from weft.runtime.run.actor import Actor
 from weft.runtime.service import RunService
 from weft.runtime.tenancy import prefix_of
-from weft.runtime.unreadable import readable
+from weft.runtime.unreadable import readable_events
 from weft.server import views
 from weft.server.endpoints.run_live import place_batches
 from weft.server.endpoints.runs import requested_run
@@ -127,7 +127,7 @@ async def _run_batches(services: Services, row: RunRow, after: int) -> Batches:
         yield []
         while not services.closing.is_set():
             changed.clear()
-            page, problem = await readable(services.runs.store.log, row, after=seq, limit=EVENTS_PER_BATCH)
+            page, problem = await readable_events(services.runs.store.log, row, after=seq, limit=EVENTS_PER_BATCH)
             if page:
                 seq = page[-1].seq
                 yield [run_frame(part) for part in await read_parts(services.runs, row, page, unfolding)]
@@ -139,7 +139,7 @@ async def _run_batches(services: Services, row: RunRow, after: int) -> Batches:
             if now is None or (now.ended_at is not None and now.seq <= seq):
                 yield [end_frame(now.status if now is not None else "deleted")]
                 return
-            if not await wait_for(changed):
+            if not await wait_for_change(changed):
                 yield []
 
 
@@ -164,7 +164,7 @@ async def _stream_batches(services: Services, row: RunRow, stream: str, after: i
                 # The last output of the code may be written after the event that ends the run.
                 waited_for_output = True
                 await _wait_for_output(runs, now, changed, is_here=is_here)
-            elif not await wait_for(changed):
+            elif not await wait_for_change(changed):
                 yield []
 
 
@@ -174,7 +174,7 @@ async def _wait_for_output(runs: RunService, row: RunRow, changed: asyncio.Event
     recent = runs.clock.now_ms() - row.ended_at < LAST_OUTPUT_SECONDS * 1000
     actor = _actor(runs, row)
     if (actor is not None and actor.committed_seq < row.seq) or (recent and not is_here):
-        await wait_for(changed, LAST_OUTPUT_SECONDS)
+        await wait_for_change(changed, LAST_OUTPUT_SECONDS)
     if runs.streams is not None:
         await runs.streams.flush()
 
@@ -183,7 +183,7 @@ def _actor(runs: RunService, row: RunRow) -> Actor | None:
     return runs.local.find(row.uid) if runs.local is not None else None
 
 
-async def wait_for(changed: asyncio.Event, seconds: float = KEEP_ALIVE_SECONDS) -> bool:
+async def wait_for_change(changed: asyncio.Event, seconds: float = KEEP_ALIVE_SECONDS) -> bool:
     """Wait for an event. Returns False if the time runs out first."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):

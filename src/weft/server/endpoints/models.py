@@ -66,5 +66,5 @@ def _row(view: ModelView) -> ModelRow:
         fallback=list(view.fallback),
         supports=list(view.supports),
         hosts=view.hosts,
-        held_until=views.moment(view.held_until),
+        held_until=views.api_time(view.held_until),
     )

@@ -89,7 +89,7 @@ async def undo(call: ApiCall) -> ApiReply:
 
 
 def _reply(call: ApiCall, plan: PatchPlan, *, dry_run: bool) -> ApiReply:
-    if plan.applied or dry_run:
+    if plan.applied or plan.unchanged or dry_run:
         return ApiReply(plan)
     where = f"{call.root}{API}/runs/{quote(call.parameters['id'], safe='')}/patch"
     return ApiReply(plan, 202, {"location": f"{where}/{plan.asked}" if plan.asked else where})

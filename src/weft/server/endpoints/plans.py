@@ -14,8 +14,9 @@ from weft.core.goal.types import type_error, type_text
 from weft.observe.pictures.catalogue import picture_of_catalogue
 from weft.observe.pictures.drawn import DrawnPicture
 from weft.runtime.goal_language import GOAL_LANGUAGES
+from weft.runtime.offered_versions import check_graph_name
 from weft.runtime.programs import StoredGraph, graph_definition, store_definition
-from weft.server.endpoints.goals import step_keeper
+from weft.server.endpoints.goals import current_steps, planning_steps
 from weft.server.request import ApiCall
 from weft.server.views import Form, Name
 
@@ -92,7 +93,7 @@ class FrozenPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 async def draw_catalogue(call: ApiCall) -> DrawnPicture:
     """Return the picture of all steps that goals are planned with. Raises LimitExceeded."""
-    steps = sorted(step_keeper(call).planned(), key=lambda step: step.id)
+    steps = sorted((await current_steps(call)).planned(), key=lambda step: step.id)
     return await call.services.viewed.drawn(picture_of_catalogue(steps, "Steps"))
 
 
@@ -100,8 +101,7 @@ async def plan_goals(call: ApiCall) -> PlanView:
     """Plan goals as a start would. Raises UnknownStep, LimitExceeded."""
     wanted = call.body_as(PlanRequest)
     values.encode([*wanted.goals, *wanted.given, wanted.values], what="the plan has")
-    keeper = step_keeper(call)
-    await keeper.refresh()
+    keeper = await current_steps(call)
     given = list(dict.fromkeys([*wanted.given, *wanted.values]))
     plan = call.services.hosted.plan(wanted.goals, given)
     drawn = picture_of_catalogue(list(plan.steps.values()), ", ".join(plan.goals)) if wanted.picture else None
@@ -132,7 +132,7 @@ def _role(plan: GoalPlan, step: str) -> PlannedStep:
 
 
 def _missing_facts(plan: GoalPlan, call: ApiCall) -> dict[str, MissingFact]:
-    steps = step_keeper(call).planned()
+    steps = planning_steps(call).planned()
     types = {fact: need.type for step in steps for fact, need in step.needs.items()}
     return {
         fact: MissingFact(
@@ -152,10 +152,11 @@ def _findings(plan: GoalPlan, given: dict[str, Any]) -> Sequence[FactFinding]:
 
 
 async def freeze_plan(call: ApiCall) -> FrozenPlan:
-    """Store a plan as a graph. Raises UnknownStep, BadPlan, BadGraph."""
+    """Store a plan as a graph. Raises UnknownStep, BadPlan, BadGraph, BadValue, NameTaken."""
     wanted = call.body_as(NewFrozenPlan)
     values.encode([wanted.name, *wanted.goals, *wanted.given], what="the plan has")
-    await step_keeper(call).refresh()
+    await check_graph_name(call.service, wanted.name)
+    await current_steps(call)
     loaded = call.services.hosted.freeze(wanted.goals, wanted.given, wanted.name)
     stored = StoredGraph(loaded.source, loaded.graph)
     definition = graph_definition(stored, now=call.service.clock.now_ms())

@@ -102,6 +102,6 @@ def _policy_view(found: PolicyVersion, call: ApiCall) -> PolicyView:
         rules=found.rules,
         program=[str(rule) for rule in (*own.rules, *own.limits)] if own is not None else [],
         by=found.by,
-        at=views.moment(found.at) if found.version else None,
+        at=views.api_time(found.at) if found.version else None,
         reason=found.reason,
     )

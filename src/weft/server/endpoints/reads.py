@@ -73,7 +73,7 @@ async def read_format(call: ApiCall) -> ReadFormat:
     return ReadFormat(
         format=FORMAT,
         version=version("weft"),
-        now=views.required_moment(runs.clock.now_ms()),
+        now=views.required_time(runs.clock.now_ms()),
         tenant=call.identity.tenant,
         kind=(await runs.store.details()).kind,
     )
@@ -104,7 +104,7 @@ def _prepare(tenant: str, wanted: StoreRead) -> _PreparedRead | WeftError:
         if method is None:
             raise NotFound(f"There is no read {wanted.read[:60]!r}.")
         if tenant and method.is_for_operators:
-            raise NotAllowed(f"{method.name} concerns all tenants.", hint="Use an operator's key, which has no tenant.")
+            raise NotAllowed("This concerns all tenants.", hint="Use an operator's key, which has no tenant.")
         return _PreparedRead(method, method.read_arguments(wanted.arguments), RunUid(wanted.run))
     except WeftError as error:
         return error

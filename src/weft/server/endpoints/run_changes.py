@@ -96,7 +96,7 @@ async def _fork(service: RunService, row: RunRow) -> ForkView:
     return ForkView(
         run=row.id,
         seq=seq,
-        at=views.required_moment(row.created_at),
+        at=views.required_time(row.created_at),
         status=row.status,  # type: ignore[arg-type]  # stores keep statuses as text
         by=made.by if made is not None else "",
         reason=made.reason if made is not None else "",

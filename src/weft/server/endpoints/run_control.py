@@ -14,9 +14,9 @@ from weft.core import values
 from weft.core.code.locations import check_name
 from weft.core.ids import RunId
 from weft.errors import StoreError
-from weft.observe.dry_runs import DryRun, dry, dry_cancel, dry_retry
+from weft.observe.dry_runs import DryRun, dry_cancel, dry_retry, plan_or_refusal
 from weft.observe.sentences import force_hint
-from weft.runtime.requests import answer_of, send_request
+from weft.runtime.requests import send_request, wait_for_answer
 from weft.runtime.unreadable import NOT_UNDONE
 from weft.server import views
 from weft.server.endpoints.runs import requested_run
@@ -53,7 +53,7 @@ async def answer(call: ApiCall) -> ApiReply:
 async def _answer_reply(call: ApiCall, run_id: RunId, request: str) -> ApiReply:
     wait = min(call.query_as(views.ResultQuery).wait, call.services.limits.wait_seconds)
     try:
-        raw = await answer_of(call.service, run_id, request, timeout=max(wait, 0.1))
+        raw = await wait_for_answer(call.service, run_id, request, timeout=max(wait, 0.1))
     except TimeoutError:
         return _waiting_reply(run_id, request)
     return ApiReply(views.RequestView(id=request, status="answered", answer=msgspec.Raw(raw)))
@@ -71,7 +71,7 @@ async def cancel(call: ApiCall) -> views.Accepted | DryRun:
     command = c.CancelRun(body.reason, body.force, call.by(body.by))
     if body.dry_run:
         found = await requested_run(call)
-        return await dry(lambda: dry_cancel(call.service, found, command))
+        return await plan_or_refusal(lambda: dry_cancel(call.service, found, command))
     accepted = await _tell(call, command)
     row = await call.service.row(RunId(accepted.id))
     if row.fault is not None:
@@ -106,7 +106,7 @@ async def retry(call: ApiCall) -> views.Accepted | DryRun:
     command = c.RetryRun(said.place, said.approved, force=said.force, reason=said.reason, by=call.by(said.by))
     if said.dry_run:
         row = await requested_run(call)
-        return await dry(lambda: dry_retry(call.service, row, command))
+        return await plan_or_refusal(lambda: dry_retry(call.service, row, command))
     return await _tell(call, command)
 
 

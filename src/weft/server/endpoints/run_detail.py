@@ -65,8 +65,8 @@ async def show_run(call: ApiCall) -> views.RunDetail:
         ancestors=[one.id for one in ancestors],
         version_tags=await _version_tags(service, row),
         actions=allowed_to(call.identity, actions),
-        now=views.required_moment(service.clock.now_ms()),
-        as_of=views.moment(as_of(service, row)),
+        now=views.required_time(service.clock.now_ms()),
+        as_of=views.api_time(as_of(service, row)),
     )
 
 

@@ -45,7 +45,7 @@ async def list_events(call: ApiCall) -> Events:
         after=None if reaches_end else window.last,
         before=window.first if window.first > viewed.log.first else None,
         seq=max(row.seq, viewed.log.seq),
-        as_of=views.moment(as_of(call.service, row)),
+        as_of=views.api_time(as_of(call.service, row)),
         problem=problem_of(problem) if problem is not None and reaches_end and asked.at is None else None,
     )
 
@@ -73,7 +73,7 @@ class _Window:
         seen = 0
         for batch in self._batches():
             await asyncio.sleep(0)
-            views_by_seq = await self._views(batch)
+            views_by_seq = await self._views_of_records(batch)
             for seq in batch:
                 seen = seq
                 if views_by_seq.get(seq):
@@ -99,7 +99,7 @@ class _Window:
         scanned = 0
         for looked_at, seq in enumerate(self._numbers, 1):
             self._scanned_to = seq
-            if self._may_match(self._log.subjects(seq)):
+            if self._may_match(self._log.subjects_of_record(seq)):
                 batch.append(seq)
                 scanned += 1
             if len(batch) == size or not looked_at % NUMBERS_PER_SLICE:
@@ -128,13 +128,13 @@ class _Window:
         standing = place.standing(self.end)
         return standing.mark if standing is not None else ""
 
-    async def _views(self, numbers: Sequence[int]) -> dict[int, list[LogEventView]]:
+    async def _views_of_records(self, numbers: Sequence[int]) -> dict[int, list[LogEventView]]:
         found: dict[int, list[LogEventView]] = {}
         parts = await read_records(self._call.service, self._row, sorted(numbers), self._unfolding)
         for formatted, part in enumerate(parts, 1):
             if not formatted % SLICE:
                 await asyncio.sleep(0)
-            subjects = self._log.subjects(part.seq)
+            subjects = self._log.subjects_of_record(part.seq)
             subject = subjects[max(0, part.part - 1)]
             view = _event_view(part, subject)
             if self._is_wanted(subject) and _contains(view, self._asked.q.casefold()):
@@ -148,7 +148,7 @@ def _event_view(part: EventPart, subject: PartSubject) -> LogEventView:
     location = place.operation.location if place is not None else ""
     return LogEventView(
         part.seq,
-        views.required_moment(part.at),
+        views.required_time(part.at),
         kind,
         data,
         part.part,

@@ -110,7 +110,7 @@ def _member(row: RunRow, *, has_children: bool | None = None) -> FamilyMember:
         version=row.version,
         style=row.style,
         status=row.status,  # type: ignore[arg-type]  # stores keep statuses as text
-        created_at=views.required_moment(row.created_at),
-        ended_at=views.moment(row.ended_at),
+        created_at=views.required_time(row.created_at),
+        ended_at=views.api_time(row.ended_at),
         has_children=has_children,
     )

@@ -10,8 +10,8 @@ import msgspec
 
 from weft.core.durations import duration_ms
 from weft.core.ids import Millis, RunId
-from weft.observe.run_lines import RunLine, read_lines
-from weft.observe.run_search import RunSearch, count_found, find_runs
+from weft.observe.run_lines import RunLine, read_run_lines
+from weft.observe.run_search import RunSearch, count_matches, find_runs
 from weft.ports.run_query import RunQuery
 from weft.ports.store import OPEN_STATUSES, OVER_STATUSES
 from weft.runtime.run.append_extras import FORKED_FROM
@@ -60,7 +60,7 @@ async def list_runs(call: ApiCall) -> views.Runs:
     search = await _search(call.service, asked)
     query = msgspec.structs.replace(search.query, limit=asked.limit, after=asked.cursor)
     page = await find_runs(call.service, msgspec.structs.replace(search, query=query))
-    return views.Runs([_listed_run(line) for line in await read_lines(call.service, page.rows)], page.cursor)
+    return views.Runs([_listed_run(line) for line in await read_run_lines(call.service, page.rows)], page.cursor)
 
 
 def _listed_run(line: RunLine) -> views.ListedRun:
@@ -77,7 +77,7 @@ def _listed_run(line: RunLine) -> views.ListedRun:
 async def _search(service: RunService, asked: views.RunsFilter) -> RunSearch:
     """Return the search of a filter. Raises NotFound, BadDuration."""
     parent = (await service.row(RunId(asked.parent))).uid if asked.parent is not None else None
-    where = dict(_pair(text) for text in asked.where)
+    where = dict(_read_pair(text) for text in asked.where)
     if asked.forks is not None:
         where[FORKED_FROM] = (await service.row(RunId(asked.forks))).uid
     statuses: Sequence[str] = list(dict.fromkeys(asked.status))
@@ -106,7 +106,7 @@ def _millis(at: datetime | None) -> Millis | None:
     return Millis(int(at.timestamp() * 1000)) if at is not None else None
 
 
-def _pair(text: str) -> tuple[str, Any]:
+def _read_pair(text: str) -> tuple[str, Any]:
     """Read ``name=value``; the value is JSON if it can be read as JSON."""
     name, _, value = text.partition("=")
     try:
@@ -138,19 +138,19 @@ async def _groups(service: RunService, search: RunSearch, by: CountBy) -> dict[s
             names = await service.store.directory.workflows(wanted or "", limit=WORKFLOWS_MAX)
             hidden = search.query.leaves_out
             return {
-                name: _narrowed(search, workflow=name)
+                name: _narrow_search(search, workflow=name)
                 for name in names
                 if wanted in (None, name) and name not in hidden
             }
 
 
-def _narrowed(search: RunSearch, **fields: Any) -> RunSearch:
+def _narrow_search(search: RunSearch, **fields: Any) -> RunSearch:
     return msgspec.structs.replace(search, query=msgspec.structs.replace(search.query, **fields))
 
 
 def _by_status(search: RunSearch) -> dict[str, RunSearch]:
     """Return the search for each status, also for those that are not asked for: a list offers them as filters."""
-    return {status: _narrowed(search, statuses=[status]) for status in (*OPEN_STATUSES, *OVER_STATUSES)}
+    return {status: _narrow_search(search, statuses=[status]) for status in (*OPEN_STATUSES, *OVER_STATUSES)}
 
 
 def _by_hour(search: RunSearch, now: int) -> dict[str, RunSearch]:
@@ -160,7 +160,7 @@ def _by_hour(search: RunSearch, now: int) -> dict[str, RunSearch]:
     last = (until - 1) // HOUR_MS
     first = query.since // HOUR_MS if query.since is not None else last - 23
     return {
-        views.required_moment(hour * HOUR_MS).isoformat().replace("+00:00", "Z"): _narrowed(
+        views.required_time(hour * HOUR_MS).isoformat().replace("+00:00", "Z"): _narrow_search(
             search,
             since=Millis(max(hour * HOUR_MS, query.since or 0)),
             until=Millis(min((hour + 1) * HOUR_MS, query.until or (hour + 1) * HOUR_MS)),
@@ -171,10 +171,10 @@ def _by_hour(search: RunSearch, now: int) -> dict[str, RunSearch]:
 
 async def _group(service: RunService, key: str, search: RunSearch) -> CountView:
     statuses = search.query.any_status
-    total = await count_found(service, search, limit=COUNT_MAX)
+    total = await count_matches(service, search, limit=COUNT_MAX)
     failed = 0
     if total.count and list(statuses) == ["failed"]:
         failed = total.count
     elif total.count and (not statuses or "failed" in statuses):
-        failed = (await count_found(service, _narrowed(search, statuses=["failed"]), limit=COUNT_MAX)).count
+        failed = (await count_matches(service, _narrow_search(search, statuses=["failed"]), limit=COUNT_MAX)).count
     return CountView(key=key, count=total.count, more=total.more, failed=failed)

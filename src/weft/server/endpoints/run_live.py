@@ -17,13 +17,14 @@ import msgspec
 from weft.errors import NotFound, RunUnreadable
 from weft.observe.as_of import as_of
 from weft.observe.box_standing import BoxStanding
+from weft.observe.cpu_pace import CpuPace
 from weft.observe.cpu_time import CpuTime
 from weft.observe.explain import explain
 from weft.observe.explanation import Explanation
 from weft.observe.place_rows import PlaceRow, row_of
 from weft.observe.run_actions import RunActions, actions_of
 from weft.observe.runs import live_machine, try_read_run
-from weft.observe.viewed_run import PAUSE_SECONDS_MAX, SHARE_MAX, Standing, ViewedRun
+from weft.observe.viewed_run import Standing, ViewedRun, view_pace
 from weft.ports.store import RunRow
 from weft.server import views
 from weft.server.endpoints.run_detail import allowed_to
@@ -34,7 +35,7 @@ from weft.server.request import ApiCall
 
 KEEP_ALIVE_SECONDS = 15.0
 PAUSE_SECONDS_MIN = 0.25
-"""Between two looks: each gives up to two frames."""
+"""Between two looks, each of which gives up to two frames; and so long a run must not change to count as resting."""
 RUN_SECONDS_MIN = 1.0
 """Between two frames about the run as a whole, of which there are two kinds, while it is busy."""
 RUN_SECONDS_MAX = 60.0
@@ -42,8 +43,8 @@ RUN_SHARE_MAX = 0.002
 """The part of the time that they may take. It is small because reading a large run as a whole takes long."""
 BEHIND_MS_MIN = 1_000
 """A viewer is told how far behind the run it is, if it is more than this."""
-PLACES_MAX = 1_000
-"""If more places have changed, the client is told that it has missed some."""
+PLACES_MAX = 100
+"""If more places have changed, the client is told that it has missed some. A screen asks for those that it shows."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -116,16 +117,15 @@ async def place_batches(call: ApiCall, row: RunRow, after: int | None) -> Batche
                 return
             if not watch.is_late and not await _wait_for(changed, KEEP_ALIVE_SECONDS):
                 yield []
-            await _pause(changed, watch.pause)
+            await _wait_for_change(changed, watch.pace)
 
 
-async def _pause(changed: asyncio.Event, seconds: float) -> None:
-    """Wait until the next look, or until the run has rested for a moment."""
-    while seconds > 0:
+async def _wait_for_change(changed: asyncio.Event, pace: CpuPace) -> None:
+    """Wait until the next look may be taken, or until the run has rested for a moment."""
+    while True:
         changed.clear()
-        await asyncio.sleep(min(seconds, PAUSE_SECONDS_MIN))
-        seconds -= PAUSE_SECONDS_MIN
-        if not changed.is_set():
+        await asyncio.sleep(PAUSE_SECONDS_MIN)
+        if not changed.is_set() or pace.is_due():
             return
 
 
@@ -145,18 +145,14 @@ class RunWatch:
         """When a busy run may be read from the store again."""
         self._actions: RunActions | None = None
         """What could last be done to the run."""
-        self._cost = 0.0
-        """The CPU seconds that the last look took, without the part about the run as a whole."""
+        self.pace = view_pace()
+        """When the next look may be taken while the run is busy."""
         self._whole_cost = 0.0
+        """The CPU seconds that the last look took for the run as a whole, which has a pace of its own."""
         self._begun = False
         self.is_over = False
         self._is_behind = False
         """Whether there are events that were left for a later look."""
-
-    @property
-    def pause(self) -> float:
-        """The seconds until the next look may be taken."""
-        return min(PAUSE_SECONDS_MAX, max(PAUSE_SECONDS_MIN, self._cost / SHARE_MAX))
 
     @property
     def is_late(self) -> bool:
@@ -169,7 +165,7 @@ class RunWatch:
         changed.clear()
         self._whole_cost = 0.0
         frames = await cost.measure(self._look(lambda: was_busy or changed.is_set()))
-        self._cost = cost.seconds - self._whole_cost
+        self.pace.spend(cost.seconds - self._whole_cost)
         return frames
 
     async def _look(self, is_busy: Callable[[], bool]) -> list[LiveFrame]:
@@ -227,13 +223,13 @@ class RunWatch:
         old_boxes, old_arrows = (before.boxes, before.arrows) if before is not None else ({}, {})
         view = ChangedStanding(
             seq=seq,
-            at=views.moment(now.at),
+            at=views.api_time(now.at),
             status=now.status,  # type: ignore[arg-type]  # the status of a machine
             digest=await viewed.digest(self._call.service, row, seq),
             boxes={name: box for name, box in now.boxes.items() if old_boxes.get(name) != box},
             arrows={name: times for name, times in now.arrows.items() if old_arrows.get(name) != times},
             removed=[name for name in old_boxes if name not in now.boxes],
-            behind_ms=_behind(viewed, row),
+            behind_ms=_lag_ms(viewed, row),
         )
         return LiveFrame(str(seq), "standing", _encode(view))
 
@@ -263,10 +259,10 @@ class RunWatch:
         view = ChangedRun(
             seq=row.seq,
             status=row.status,  # type: ignore[arg-type]  # stores keep statuses as text
-            updated_at=views.required_moment(row.updated_at),
-            ended_at=views.moment(row.ended_at),
+            updated_at=views.required_time(row.updated_at),
+            ended_at=views.api_time(row.ended_at),
             actions=allowed_to(self._call.identity, actions),
-            now=views.required_moment(service.clock.now_ms()),
+            now=views.required_time(service.clock.now_ms()),
         )
         frames = [LiveFrame("", "run", _encode(view))]
         if is_explained:
@@ -289,7 +285,7 @@ class RunWatch:
         return is_here and live_machine(service, row) is None
 
 
-def _behind(viewed: ViewedRun, row: RunRow) -> int:
+def _lag_ms(viewed: ViewedRun, row: RunRow) -> int:
     """Return how many milliseconds of the run are not shown yet; 0 if it is less than a second."""
     missing = row.updated_at - viewed.log.time_of(viewed.log.seq) if viewed.log.seq < row.seq else 0
     return missing if missing > BEHIND_MS_MIN else 0

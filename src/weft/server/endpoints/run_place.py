@@ -111,12 +111,12 @@ async def place(call: ApiCall) -> PlaceDetail:
     attempts = list(_attempts(found, seq))
     return PlaceDetail(
         place=row_of(found, now),
-        **_values(found, now, _input(found, begun), seq),
+        **_value_fields(found, now, _input(found, begun), seq),
         attempts=attempts,
         open_attempt=_open_attempt(found, now, attempts, row.owner or ""),
         traceback=now.failure.traceback if now.failure is not None else "",
         verdicts=await _verdicts(call, row, viewed, (found, now, _tokens(found, begun))),
-        cause=_cause(found, begun),
+        cause=_event_before(found, begun),
         undo=_undo(viewed, found, seq),
         streams=await _streams(
             call, row, {found.operation.location, *(f"{found.box}/{token}" for token in _tokens(found, begun))}
@@ -124,7 +124,7 @@ async def place(call: ApiCall) -> PlaceDetail:
     )
 
 
-def _values(place: RunPlace, now: PlaceChange, given: bytes | None, seq: int) -> dict[str, Any]:
+def _value_fields(place: RunPlace, now: PlaceChange, given: bytes | None, seq: int) -> dict[str, Any]:
     """Return the fields with the input and the output of a place."""
     output = now.output if now.status == "done" else None
     return {
@@ -152,12 +152,12 @@ def _attempts(place: RunPlace, seq: int) -> Iterator[AttemptView]:
         again = change.due if change.status == "open" else 0
         yield AttemptView(
             attempt=number,
-            started_at=views.required_moment(since),
-            at=views.required_moment(change.at),
+            started_at=views.required_time(since),
+            at=views.required_time(change.at),
             failure=failure_line(change.failure),
             where=change.failure.where,
             traceback=change.failure.traceback,
-            retry_at=views.moment(again),
+            retry_at=views.api_time(again),
         )
         since = max(change.at, again)
 
@@ -166,13 +166,13 @@ def _open_attempt(place: RunPlace, now: PlaceChange, failed: list[AttemptView], 
     """Return the attempt that is being made; None if there is none, or if it has to wait."""
     if now.status != "open" or now.mark != "working":
         return None
-    since = views.required_moment(place.changes[0].at)
+    since = views.required_time(place.changes[0].at)
     if failed:
         since = failed[-1].retry_at or failed[-1].at
     return OpenAttempt(attempt=now.attempts, started_at=since, host=owner)
 
 
-def _cause(place: RunPlace, begun: list[EventPart]) -> PlaceCause | None:
+def _event_before(place: RunPlace, begun: list[EventPart]) -> PlaceCause | None:
     """Return the event before the one with which the place began."""
     own = [part for part in begun if part.seq == place.began]
     earlier = [*(part for part in begun if part.seq < place.began), *own[:-1]]
@@ -203,7 +203,7 @@ async def _verdicts(
     if not tokens or now.status == "open":
         return []
     later = range(now.seq, min(viewed.log.seq, now.seq + ROUTES_MAX) + 1)
-    routed = [seq for seq in later if any(one.kind == "node_routed" for one in viewed.log.subjects(seq))]
+    routed = [seq for seq in later if any(one.kind == "node_routed" for one in viewed.log.subjects_of_record(seq))]
     for part in await read_records(call.service, row, routed, Unfolding()):
         if isinstance(part.event, e.NodeRouted) and part.event.node == place.box and part.event.token in tokens:
             return [EdgeVerdictView(arrow=one.edge, taken=one.taken, seen=one.seen) for one in part.event.verdicts]

@@ -73,7 +73,7 @@ async def state(call: ApiCall) -> StateView:
     names = [name for name in TITLES if name in after or name in (before or {})]
     return StateView(
         seq=seq,
-        at=views.moment(viewed.log.time_of(seq)),
+        at=views.api_time(viewed.log.time_of(seq)),
         status=machine.state.status,
         sections=[_section(seq, name, before or {}, after) for name in names],
     )

@@ -14,7 +14,7 @@ from weft.observe.explanation import Explanation
 from weft.observe.pictures.drawn import DrawnPicture
 from weft.observe.place_rows import Order, PlaceRow, PlaceSearch, find_places, matching_places
 from weft.observe.places import RunPlace
-from weft.observe.timeline import TimelineRow, TimeWindow, place_row, timeline_of
+from weft.observe.timeline import TimelineRow, TimeWindow, place_row, timeline_rows
 from weft.observe.timeline_marks import IdleGap, TimelineLine, gaps_of, lines_of
 from weft.observe.viewed_run import ViewedRun
 from weft.ports.store import RunRow
@@ -101,7 +101,7 @@ class TimelineView(msgspec.Struct, frozen=True):
     after: int | None
 
 
-async def picture(call: ApiCall) -> DrawnPicture:
+async def show_run_picture(call: ApiCall) -> DrawnPicture:
     """Return the picture of a run with its layout. It changes only when boxes or arrows do."""
     row, viewed, seq = await viewed_run(call)
     found = await viewed.picture(call.service, row, seq)
@@ -110,14 +110,14 @@ async def picture(call: ApiCall) -> DrawnPicture:
     return await call.services.viewed.drawn(found)
 
 
-async def standing(call: ApiCall) -> StandingView:
+async def show_run_standing(call: ApiCall) -> StandingView:
     """Return how a run stood after an event."""
     row, viewed, seq = await viewed_run(call)
     found = await viewed.standing(call.service, row, seq)
-    return StandingView(found.seq, views.moment(found.at), found.status, found.boxes, found.arrows)
+    return StandingView(found.seq, views.api_time(found.at), found.status, found.boxes, found.arrows)
 
 
-async def places(call: ApiCall) -> PlacesView:
+async def list_run_places(call: ApiCall) -> PlacesView:
     """Return a page of places."""
     asked = call.query_as(PlacesQuery)
     _, viewed, seq = await viewed_run(call)
@@ -135,7 +135,7 @@ async def places(call: ApiCall) -> PlacesView:
     return PlacesView(seq, found, after)
 
 
-async def timeline(call: ApiCall) -> TimelineView:
+async def show_run_timeline(call: ApiCall) -> TimelineView:
     """Return the timeline of a run."""
     asked = call.query_as(TimelineQuery)
     row, viewed, seq = await viewed_run(call)
@@ -162,7 +162,7 @@ async def timeline(call: ApiCall) -> TimelineView:
     else:
         is_filtered = search.marks or search.kinds or search.text
         places = matching_places(log, search) if is_filtered else log.until(seq)
-        rows, after = timeline_of(places, seq, window), None
+        rows, after = timeline_rows(places, seq, window), None
     return TimelineView(seq, since, until, begun, now, rows, gaps, lines_of(log, seq), after)
 
 

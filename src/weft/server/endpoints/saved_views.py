@@ -70,5 +70,5 @@ async def remove_view(call: ApiCall) -> views.Nothing:
 
 
 def _saved_view(view: SavedView) -> SavedViewView:
-    at = views.required_moment(view.saved_at)
+    at = views.required_time(view.saved_at)
     return SavedViewView(name=view.name, query=view.query, saved_by=view.saved_by, saved_at=at)

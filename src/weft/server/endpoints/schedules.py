@@ -122,23 +122,23 @@ async def backfill(call: ApiCall) -> Backfilled:
 
 async def pause(call: ApiCall) -> Schedule:
     """Pause a schedule. What falls into the pause is missed."""
-    await ScheduleService(call.service).pause(call.parameters["name"], **_said(call), key=call.key)
+    await ScheduleService(call.service).pause(call.parameters["name"], **_reason_and_person(call), key=call.key)
     return await show(call)
 
 
 async def resume(call: ApiCall) -> Schedule:
     """Resume a paused schedule."""
-    await ScheduleService(call.service).resume(call.parameters["name"], **_said(call), key=call.key)
+    await ScheduleService(call.service).resume(call.parameters["name"], **_reason_and_person(call), key=call.key)
     return await show(call)
 
 
 async def remove(call: ApiCall) -> Schedule:
     """Remove a schedule. The runs that it started go on."""
-    await ScheduleService(call.service).remove(call.parameters["name"], **_said(call), key=call.key)
+    await ScheduleService(call.service).remove(call.parameters["name"], **_reason_and_person(call), key=call.key)
     return await show(call)
 
 
-def _said(call: ApiCall) -> dict[str, str]:
+def _reason_and_person(call: ApiCall) -> dict[str, str]:
     """Return why something is done, and who does it."""
     given = call.body_as(views.Remark)
     return {"reason": given.reason, "by": call.by(given.by)}

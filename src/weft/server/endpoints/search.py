@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from weft.observe.questions import RUNS_PER_PAGE, listed_in, runs_that_ask
+from weft.observe.questions import RUNS_PER_PAGE, open_questions_of, runs_that_ask
 from weft.observe.run_search import RunSearch, find_runs
 from weft.ports.run_query import RunQuery
 from weft.runtime.versions import VersionService
@@ -73,20 +73,20 @@ async def _runs(call: ApiCall, asked: SearchQuery) -> list[FoundRun]:
 async def _workflows(call: ApiCall, asked: SearchQuery) -> list[str]:
     hosted = {(one.name, one.version): one.style for one in call.services.hosted.workflows()}
     versions = await VersionService(call.service).list(hosted=hosted)
-    return _matching([one.name for one in versions], asked)
+    return _names_with([one.name for one in versions], asked)
 
 
 def _steps(call: ApiCall, asked: SearchQuery) -> list[str]:
     keeper, local = call.services.runs.steps, call.service.local
     planned = [step.id for step in keeper.planned()] if keeper is not None else []
-    return _matching([*planned, *(local.catalogue.steps() if local is not None else ())], asked)
+    return _names_with([*planned, *(local.catalogue.steps() if local is not None else ())], asked)
 
 
 async def _questions(call: ApiCall, asked: SearchQuery) -> list[FoundQuestion]:
     page = await runs_that_ask(call.service, limit=RUNS_PER_PAGE)
     found: list[FoundQuestion] = []
     for row in page.rows:
-        for item in await listed_in(call.service, row):
+        for item in await open_questions_of(call.service, row):
             if asked.q.casefold() in item.question.title.casefold():
                 found.append(FoundQuestion(item.id, item.question.title, row.id))  # noqa: PERF401 - it stops early
         if len(found) >= asked.limit:
@@ -94,7 +94,7 @@ async def _questions(call: ApiCall, asked: SearchQuery) -> list[FoundQuestion]:
     return found[: asked.limit]
 
 
-def _matching(names: list[str], asked: SearchQuery) -> list[str]:
+def _names_with(names: list[str], asked: SearchQuery) -> list[str]:
     """Return the names with a text in them, those that begin with it first."""
     wanted = asked.q.casefold()
     found = {name for name in names if wanted in name.casefold()}

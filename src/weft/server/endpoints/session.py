@@ -74,7 +74,7 @@ class SignInQuery(views.Form, frozen=True, kw_only=True):
 async def open_session(call: ApiCall) -> ApiReply:
     """Sign a browser in with a key."""
     gate = await _closed_gate(call)
-    _check(refuse_other_origin, call)
+    _apply_rule(refuse_other_origin, call)
     origin = page_origin(call.scope, call.headers)
     if origin is None or not origin.is_private:
         raise RequestRefused(
@@ -84,14 +84,14 @@ async def open_session(call: ApiCall) -> ApiReply:
             hint=f"Use https. Behind a proxy with TLS, set {PUBLIC_URL} to its address.",
         )
     token, session = await gate.sign_in(call.body_as(NewSession).key)
-    opened = OpenedSession(views.required_moment(session.expires_at))
+    opened = OpenedSession(views.required_time(session.expires_at))
     return ApiReply(opened, headers={"set-cookie": _session_cookie(call, origin, token)})
 
 
 async def end_session(call: ApiCall) -> ApiReply:
     """Sign a browser out, here and at the identity provider."""
     gate = await _closed_gate(call)
-    _check(refuse_forgery, call)
+    _apply_rule(refuse_forgery, call)
     origin = page_origin(call.scope, call.headers)
     assert origin is not None
     session = await _end(gate, cookie_in(call.headers, COOKIE))
@@ -120,7 +120,7 @@ async def finish_sign_in(call: ApiCall) -> ApiReply:
     try:
         # Providers add parameters of their own, so the query is not checked like others.
         answer = dict(parse_qsl(call.scope["query_string"].decode("latin-1"), max_num_fields=20))
-        begun = await _begun(call, answer.get("state", ""))
+        begun = await _begun_sign_in(call, answer.get("state", ""))
         if not answer.get("code"):
             raise unknown_caller("The identity provider did not sign the person in.")
         identity = await provider.finish(begun, answer["code"])
@@ -132,7 +132,7 @@ async def finish_sign_in(call: ApiCall) -> ApiReply:
     return ApiReply(b"", 302, {"location": f"{BASE_FROM_CALLBACK}{begun.next or '/'}", "set-cookie": cookie})
 
 
-def _check(rule: Callable[[Mapping[str, Any], Mapping[str, str]], None], call: ApiCall) -> None:
+def _apply_rule(rule: Callable[[Mapping[str, Any], Mapping[str, str]], None], call: ApiCall) -> None:
     """Apply a rule about the page that a request comes from. Raises RequestRefused."""
     try:
         rule(call.scope, call.headers)
@@ -162,7 +162,7 @@ async def _end(gate: AccessGate, token: str) -> WebSession | None:
     return session
 
 
-async def _begun(call: ApiCall, state: str) -> SignIn:
+async def _begun_sign_in(call: ApiCall, state: str) -> SignIn:
     """Return the sign-in that this browser began. Raises RequestRefused."""
     now_s = call.services.runs.clock.now_ms() // 1000
     try:

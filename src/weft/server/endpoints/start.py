@@ -37,7 +37,7 @@ async def start(call: ApiCall) -> ApiReply:
 
 async def start_as(call: ApiCall, new: views.StartBody, by: str) -> StartResult:
     """Start a run in the name of somebody, or find the run of the same start. An empty name is not recorded."""
-    workflow = _wanted(new)
+    workflow = _name_of_start(new)
     service, services = call.hosting(), call.services
     await services.admission.admit()
     by_key = call.key if new.id is None else None
@@ -75,7 +75,7 @@ def _trace(call: ApiCall) -> str:
     return given if given and parse_traceparent(given) is not None else ""
 
 
-def _wanted(new: views.StartBody) -> str:
+def _name_of_start(new: views.StartBody) -> str:
     """Return the name of what is started. Raises BadValue unless it is a workflow or goals."""
     if (new.workflow is None) is not bool(new.goals):
         raise BadValue(

@@ -98,11 +98,11 @@ async def status(call: ApiCall) -> StatusView:
         schema=details.schema,
         size_bytes=details.size_bytes,
         version=version("weft"),
-        now=views.required_moment(runs.clock.now_ms()),
+        now=views.required_time(runs.clock.now_ms()),
         hosts=sum(not host.gone for host in hosts),
         gone=sum(host.gone for host in hosts),
         oldest_seconds=await call.services.admission.backlog_seconds(),
-        queued_since=views.moment(min(queued, default=None)),
+        queued_since=views.api_time(min(queued, default=None)),
         trouble=trouble.message if trouble is not None else "",
         losses=[_loss_view(loss) for loss in await store.wals.losses()] if store.wals is not None else [],
     )
@@ -118,7 +118,7 @@ def _loss_view(loss: Loss) -> LossView:
     return LossView(
         wal=loss.wal,
         host=loss.host,
-        at=views.required_moment(loss.at),
+        at=views.required_time(loss.at),
         reason=loss.reason,
         batches=loss.batches,
         runs=loss.runs,
@@ -133,7 +133,7 @@ async def series(call: ApiCall) -> SeriesView:
     since, points = call.services.telemetry.series.points(runs.clock.now_ms())
     return SeriesView(
         host=runs.local.host if runs.local is not None else "",
-        since=views.required_moment(since),
+        since=views.required_time(since),
         runs=[point.runs for point in points] if "runs" in names else [],
         steps=[point.steps for point in points] if "steps" in names else [],
         commit_p99=[point.commit_p99 for point in points] if "commit_p99" in names else [],

@@ -6,11 +6,11 @@ from typing import Literal
 
 import msgspec
 
-from weft.observe.step_logs import LAST_LINES_SECONDS, LogLine, flush, level_number, log_line, read_lines
+from weft.observe.step_logs import LAST_LINES_SECONDS, LogLine, flush_step_logs, level_number, log_line, read_log_lines
 from weft.ports.step_logs import LogQuery
 from weft.ports.store import RunRow
 from weft.server import views
-from weft.server.endpoints.live import NOTHING_MORE, is_reconnect, position_of, wait_for
+from weft.server.endpoints.live import NOTHING_MORE, is_reconnect, position_of, wait_for_change
 from weft.server.endpoints.runs import requested_run
 from weft.server.live.frames import Batches, LiveFrame, end_frame
 from weft.server.request import ApiCall, ApiReply
@@ -53,7 +53,7 @@ async def list_logs(call: ApiCall) -> LogLines:
         level=level_number(asked.level) if asked.level != "debug" else 0,
         place=asked.place,
     )
-    lines = await read_lines(call.service, row, query)
+    lines = await read_log_lines(call.service, row, query)
     totals = await call.service.store.step_logs.totals(row.uid)
     return LogLines(
         lines=lines,
@@ -70,7 +70,7 @@ async def follow_logs(call: ApiCall) -> Batches | ApiReply:
     row = await requested_run(call)
     after = position_of(call)
     if row.ended_at is not None and is_reconnect(call):
-        await flush(call.service)
+        await flush_step_logs(call.service)
         if after >= (await call.service.store.step_logs.totals(row.uid)).last:
             return NOTHING_MORE
     return _log_batches(call.services, row, after)
@@ -85,7 +85,7 @@ async def _log_batches(services: Services, row: RunRow, after: int) -> Batches:
             changed.clear()
             now = await runs.store.directory.row(row.uid)
             if now is None or now.ended_at is not None:
-                await flush(runs)
+                await flush_step_logs(runs)
             page = await runs.store.step_logs.read(row.uid, LogQuery(after=after, limit=LINES_PER_BATCH))
             if page:
                 after = page[-1].number
@@ -97,8 +97,8 @@ async def _log_batches(services: Services, row: RunRow, after: int) -> Batches:
                 # A step on another host may have printed something that is not stored yet.
                 waited = True
                 if runs.clock.now_ms() - now.ended_at < LAST_LINES_SECONDS * 1000:
-                    await wait_for(changed, LAST_LINES_SECONDS)
-            elif not await wait_for(changed):
+                    await wait_for_change(changed, LAST_LINES_SECONDS)
+            elif not await wait_for_change(changed):
                 yield []
 
 

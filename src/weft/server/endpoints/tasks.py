@@ -26,7 +26,7 @@ from weft.runtime.service import RunService
 from weft.runtime.shared import Offered
 from weft.runtime.worker.flight import Report
 from weft.server import views
-from weft.server.leases import PREFIX, Ticket, claim_lost, read_ticket
+from weft.server.leases import PREFIX, Ticket, claim_lost_refusal, read_ticket
 from weft.server.request import ApiCall
 from weft.steps.task import chunk_of
 
@@ -153,7 +153,7 @@ async def emit(call: ApiCall) -> views.Beat:
 # --- answering ---------------------------------------------------------------------------------------------------
 
 
-async def complete(call: ApiCall) -> views.Settled:
+async def complete_task(call: ApiCall) -> views.Settled:
     """Complete a task. Raises Refused if the claim no longer has it."""
     ticket = read_ticket(call.parameters["id"])
     output = values.encode(call.body_as(views.TaskOutput).output, what="the task returned")
@@ -163,7 +163,7 @@ async def complete(call: ApiCall) -> views.Settled:
     )
 
 
-async def fail(call: ApiCall) -> views.Settled:
+async def fail_task(call: ApiCall) -> views.Settled:
     """Fail an attempt. The policy of the step says whether it is retried."""
     ticket = read_ticket(call.parameters["id"])
     given = call.body_as(views.TaskFailure)
@@ -181,12 +181,12 @@ async def _settle(call: ApiCall, ticket: Ticket, report: Report) -> views.Settle
     name, body = call.parameters["id"], c.encode(report)
     row = await runs.store.directory.row(RunUid(ticket.uid))
     if row is None:
-        raise claim_lost()
+        raise claim_lost_refusal()
     if services.leases.is_repeated(name, _digest(body)):
         return views.Settled(row.id)
     mail = Mail(id=runs.ids.new(), to=RunUid(ticket.uid), body=body, at=runs.clock.now_ms())
     if not await runs.store.tasks.settle(HostId(ticket.host), ticket.offer(), mail):
-        raise claim_lost()
+        raise claim_lost_refusal()
     services.leases.remember(name, _digest(body))
     if not await services.leases.offers(HostId(ticket.host)):
         await services.leases.leave(HostId(ticket.host))

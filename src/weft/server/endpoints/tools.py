@@ -82,7 +82,7 @@ def tool_view(tool: StoredTool) -> ToolView:
         schema=spec.schema,
         pipeline=list(tool.shape.steps),
         runs=list(tool.runs),
-        made_at=views.moment(tool.at),
+        made_at=views.api_time(tool.at),
     )
 
 

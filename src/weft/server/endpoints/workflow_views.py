@@ -176,7 +176,7 @@ async def _fields(call: ApiCall, found: NamedWorkflow) -> dict[str, Any]:
         "day_failed": recent.failed.count,
         "more": recent.open.more or recent.day.more or recent.failed.more,
         "median_seconds": recent.median_seconds,
-        "last_run": LastRun(last.id, last.status, views.required_moment(last.created_at)) if last is not None else None,  # type: ignore[arg-type]
+        "last_run": LastRun(last.id, last.status, views.required_time(last.created_at)) if last is not None else None,  # type: ignore[arg-type]
     }
 
 

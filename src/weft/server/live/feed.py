@@ -20,9 +20,9 @@ import msgspec
 from weft.core.ids import RunUid
 from weft.errors import StoreError
 from weft.observe.event_parts import Unfolding
-from weft.server.limits import busy
+from weft.server.limits import busy_refusal
 from weft.server.live.frames import LiveEvent, LiveFrame, encode
-from weft.server.views import required_moment
+from weft.server.views import required_time
 
 if TYPE_CHECKING:
     from weft.runtime.run.actor import Actor
@@ -204,7 +204,7 @@ class Feed:
             too_many = max(0, len(channels) - most + 1)
             idle = sorted((one.idle_since, one.name, one) for one in channels if one.idle_since is not None)
             if len(idle) < too_many:
-                raise busy(f"The limit of {most} different filters is reached.")
+                raise busy_refusal(f"The limit of {most} different filters is reached.")
             for _, _, channel in idle[:too_many]:
                 self._forget(channel)
 
@@ -245,7 +245,7 @@ class Feed:
                 continue
             run, workflow, status = subject
             view = LiveEvent(
-                part.seq, required_moment(part.at), kind, data, part.part, run=run, workflow=workflow, status=status
+                part.seq, required_time(part.at), kind, data, part.part, run=run, workflow=workflow, status=status
             )
             encoded = {"": encode(view)}
             for channel in wanted:

@@ -54,7 +54,7 @@ class Gap(msgspec.Struct, frozen=True):
 def event_view(part: EventPart) -> views.EventView:
     """Return the view of an event."""
     kind, data = part.split()
-    return views.EventView(part.seq, views.required_moment(part.at), kind, data, part.part)
+    return views.EventView(part.seq, views.required_time(part.at), kind, data, part.part)
 
 
 def run_frame(part: EventPart) -> LiveFrame:

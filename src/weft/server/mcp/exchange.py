@@ -105,7 +105,7 @@ class ToolRequest:
         self.state = params.request_state
 
 
-def answer(value: Any, *, is_error: bool = False) -> CallToolResult:
+def make_tool_result(value: Any, *, is_error: bool = False) -> CallToolResult:
     """Return a value as the result of a tool: as data, and as text for clients that read only that."""
     raw = msgspec.json.encode(value)
     return CallToolResult(
@@ -115,7 +115,7 @@ def answer(value: Any, *, is_error: bool = False) -> CallToolResult:
     )
 
 
-def refusal(error: WeftError | RequestRefused, tenant: str) -> CallToolResult:
+def refusal_as_tool_result(error: WeftError | RequestRefused, tenant: str) -> CallToolResult:
     """Return an error as the result of a tool, so that the model can read it and do something else."""
     if isinstance(error, WeftError):
         problem = problem_of(error, tenant)

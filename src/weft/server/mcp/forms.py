@@ -31,7 +31,7 @@ def form_fields(item: OpenQuestion) -> dict[str, Any] | None:
     return {name: {key: field[key] for key in _KEPT if key in field} for name, field in fields.items()}
 
 
-async def form_of(call: ApiCall, item: OpenQuestion, problem: str = "") -> ElicitRequestFormParams:
+async def question_form(call: ApiCall, item: OpenQuestion, problem: str = "") -> ElicitRequestFormParams:
     """Return a question as a form. ``problem`` says what was wrong with the answer before."""
     question = item.question
     about = (await call.service.values.load(bytes(question.about))).decode()
@@ -50,7 +50,7 @@ async def form_of(call: ApiCall, item: OpenQuestion, problem: str = "") -> Elici
     return ElicitRequestFormParams(message="\n".join(lines), requested_schema=schema)
 
 
-def decision_of(answer: ElicitResult, item: OpenQuestion, by: str, digest: str) -> views.Decision | None:
+def read_elicited_decision(answer: ElicitResult, item: OpenQuestion, by: str, digest: str) -> views.Decision | None:
     """Return what a person decided; None if the person decided nothing."""
     content: Mapping[str, Any] = answer.content or {}
     approved = content.get(APPROVED)

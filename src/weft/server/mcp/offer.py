@@ -57,7 +57,7 @@ def offered_workflows(hosted: Hosted) -> dict[str, OfferedWorkflow]:
     for one in newest.values():
         if not one.offered and one.name not in named:
             continue
-        tool = tool_name(one.name)
+        tool = workflow_tool_name(one.name)
         if tool in found or tool in OWN_TOOLS:
             other = f"the workflow {found[tool].workflow}" if tool in found else "a tool of Weft"
             raise NameTaken(
@@ -67,7 +67,7 @@ def offered_workflows(hosted: Hosted) -> dict[str, OfferedWorkflow]:
     return found
 
 
-def tool_name(name: str) -> str:
+def workflow_tool_name(name: str) -> str:
     """Return the name of a tool for a workflow."""
     return _OTHER_CHARS.sub("_", name)[:NAME_CHARS_MAX]
 

@@ -25,7 +25,7 @@ from mcp_types import (
 
 from weft.errors import NotFound, WeftError
 from weft.server.mcp import resources
-from weft.server.mcp.exchange import Context, McpExchange, ToolRequest, refusal
+from weft.server.mcp.exchange import Context, McpExchange, ToolRequest, refusal_as_tool_result
 from weft.server.mcp.offer import offered_workflows
 from weft.server.mcp.run_tools import RUN_TOOLS, ServedTool, workflow_tool
 from weft.server.mcp.subscriptions import listen
@@ -90,7 +90,7 @@ class McpProtocol:
                 raise MCPError(INVALID_PARAMS, f"There is no tool {params.name[:100]!r}, or your key may not use it.")
             return await tool.perform(ToolRequest(exchange, params))
         except (WeftError, RequestRefused) as error:
-            return refusal(error, exchange.call.identity.tenant)
+            return refusal_as_tool_result(error, exchange.call.identity.tenant)
 
     async def list_resources(self, context: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
         """Return the offered workflows, and the newest runs that the caller started."""

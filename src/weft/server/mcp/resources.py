@@ -59,7 +59,7 @@ class ResourceAddress(NamedTuple):
     stream: str = ""
 
 
-def parse_address(uri: str) -> ResourceAddress:
+def parse_resource_uri(uri: str) -> ResourceAddress:
     """Parse the address of a resource. Raises NotFound."""
     if (found := _RUN.fullmatch(uri)) is not None:
         run, events, streams, stream = found.groups()
@@ -94,7 +94,7 @@ async def listed(exchange: McpExchange) -> list[Resource]:
 
 async def read(exchange: McpExchange, uri: str) -> ReadResourceResult:
     """Return a resource as JSON. Raises NotFound."""
-    text = msgspec.json.encode(await _resource_value(exchange, parse_address(uri))).decode()
+    text = msgspec.json.encode(await _resource_value(exchange, parse_resource_uri(uri))).decode()
     return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=JSON, text=text)])
 
 

@@ -13,16 +13,16 @@ from msgspec import Meta
 from weft.core.run.questions import STARTED_BY
 from weft.errors import BadValue, IdTaken, NotAllowed
 from weft.observe.explain import explain
-from weft.observe.questions import OpenQuestion, listed_in, runs_that_ask
+from weft.observe.questions import OpenQuestion, open_questions_of, runs_that_ask
 from weft.server import views
 from weft.server.approvals.approval import approval_view
 from weft.server.endpoints import approvals, run_control
 from weft.server.endpoints.runs import parse_place
 from weft.server.endpoints.start import start_as
 from weft.server.identity import AccessScope
-from weft.server.mcp.exchange import McpExchange, ToolRequest, answer
+from weft.server.mcp.exchange import McpExchange, ToolRequest, make_tool_result
 from weft.server.mcp.offer import RUN_ID, OfferedWorkflow
-from weft.server.mcp.run_wait import WAIT_SECONDS_MAX, RunWait, WaitState, asked_by, questions_of_tree
+from weft.server.mcp.run_wait import WAIT_SECONDS_MAX, RunWait, WaitState, questions_of_tree, shown_questions
 
 QUESTIONS_MAX = 50
 Perform = Callable[[ToolRequest], Awaitable[CallToolResult | InputRequiredResult]]
@@ -71,7 +71,7 @@ class QuestionDecision(views.Form, frozen=True, kw_only=True):
     """The digest of the question that was read. The answer is refused if the question has changed."""
 
 
-def read_arguments(arguments: Mapping[str, Any], of: type[Any]) -> Any:
+def read_tool_arguments(arguments: Mapping[str, Any], of: type[Any]) -> Any:
     """Read the arguments of a tool. Raises BadValue."""
     try:
         return msgspec.convert(dict(arguments), of)
@@ -113,11 +113,11 @@ async def _go_on(request: ToolRequest) -> CallToolResult | InputRequiredResult:
 
 async def run_status(request: ToolRequest) -> CallToolResult:
     """Return how a run stands and what it waits for."""
-    asked = read_arguments(request.arguments, NamedRun)
+    asked = read_tool_arguments(request.arguments, NamedRun)
     service = request.exchange.call.service
     row = await request.exchange.own_run(asked.run_id)
     explained = await explain(service, row)
-    return answer(
+    return make_tool_result(
         {
             "run_id": row.id,
             "workflow": row.workflow,
@@ -125,7 +125,7 @@ async def run_status(request: ToolRequest) -> CallToolResult:
             "summary": explained.summary,
             "steps_done": explained.steps_done,
             "waiting": [{"at": one.location, "for": one.what, "since": one.since} for one in explained.waiting],
-            "questions": asked_by(await questions_of_tree(service, row)),
+            "questions": shown_questions(await questions_of_tree(service, row)),
         }
     )
 
@@ -134,28 +134,28 @@ async def run_result(request: ToolRequest) -> CallToolResult | InputRequiredResu
     """Return the result of a run, after waiting for it if asked to."""
     if request.state is not None:
         return await _go_on(request)
-    asked = read_arguments(request.arguments, AwaitedRun)
+    asked = read_tool_arguments(request.arguments, AwaitedRun)
     row = await request.exchange.own_run(asked.run_id)
     return await RunWait(request.exchange, row, WaitState(row.id)).wait(asked.wait)
 
 
 async def run_cancel(request: ToolRequest) -> CallToolResult:
     """Cancel a run."""
-    asked = read_arguments(request.arguments, CancelledRun)
+    asked = read_tool_arguments(request.arguments, CancelledRun)
     row = await request.exchange.own_run(asked.run_id)
     body = views.Cancel(reason=asked.reason, by=request.exchange.caller)
     accepted = await run_control.cancel(request.exchange.about(row.id, body=body))
     assert isinstance(accepted, views.Accepted)
-    return answer({"run_id": accepted.id, "status": accepted.status})
+    return make_tool_result({"run_id": accepted.id, "status": accepted.status})
 
 
 async def run_send(request: ToolRequest) -> CallToolResult:
     """Send a message to a run."""
-    asked = read_arguments(request.arguments, SentMessage)
+    asked = read_tool_arguments(request.arguments, SentMessage)
     row = await request.exchange.own_run(asked.run_id)
     body = views.NewMessage(name=asked.name, body=asked.body)
     accepted = await run_control.send(request.exchange.about(row.id, body=body))
-    return answer({"run_id": accepted.id, "status": accepted.status})
+    return make_tool_result({"run_id": accepted.id, "status": accepted.status})
 
 
 # --- questions of other runs -------------------------------------------------------------------------------------
@@ -163,18 +163,18 @@ async def run_send(request: ToolRequest) -> CallToolResult:
 
 async def questions(request: ToolRequest) -> CallToolResult:
     """List the open questions that the caller may answer, except those of its own runs."""
-    read_arguments(request.arguments, views.Nothing)
+    read_tool_arguments(request.arguments, views.Nothing)
     exchange = request.exchange
     service = exchange.call.service
     page = await runs_that_ask(service, limit=QUESTIONS_MAX)
-    items = [item for row in page.rows for item in await listed_in(service, row) if not _is_own(exchange, item)]
+    items = [item for row in page.rows for item in await open_questions_of(service, row) if not _is_own(exchange, item)]
     found = [await approval_view(service, item) for item in items if not _why_not(exchange, item)]
-    return answer({"questions": found[:QUESTIONS_MAX]})
+    return make_tool_result({"questions": found[:QUESTIONS_MAX]})
 
 
 async def decide(request: ToolRequest) -> CallToolResult:
     """Answer a question of a run that somebody else started."""
-    asked = read_arguments(request.arguments, QuestionDecision)
+    asked = read_tool_arguments(request.arguments, QuestionDecision)
     exchange = request.exchange
     row, _ = await parse_place(exchange.call.service, asked.id, "question")
     if row.attributes.get(STARTED_BY) == exchange.caller:
@@ -187,7 +187,7 @@ async def decide(request: ToolRequest) -> CallToolResult:
         approved=asked.approved, reason=asked.reason, form=asked.form, digest=asked.digest, by=exchange.caller
     )
     accepted = await approvals.decide(exchange.about(asked.id, body=body))
-    return answer({"run_id": accepted.id, "status": accepted.status})
+    return make_tool_result({"run_id": accepted.id, "status": accepted.status})
 
 
 def _is_own(exchange: McpExchange, item: OpenQuestion) -> bool:

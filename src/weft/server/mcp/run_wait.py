@@ -13,15 +13,15 @@ from mcp_types import CallToolResult, ElicitRequest, ElicitResult, InputRequired
 from weft.core.ids import RunId
 from weft.errors import AlreadyDecided, BadValue, NotFound, Refused
 from weft.observe.explain import explain
-from weft.observe.questions import OpenQuestion, listed_in
+from weft.observe.questions import OpenQuestion, open_questions_of
 from weft.ports.run_query import RunQuery
 from weft.ports.store import OVER_STATUSES, RunRow
 from weft.runtime.runs import Ending
 from weft.runtime.service import RunService
 from weft.server.endpoints.approvals import decide
 from weft.server.identity import AccessScope
-from weft.server.mcp.exchange import McpExchange, answer
-from weft.server.mcp.forms import decision_of, form_fields, form_of
+from weft.server.mcp.exchange import McpExchange, make_tool_result
+from weft.server.mcp.forms import form_fields, question_form, read_elicited_decision
 
 WAIT_SECONDS_MAX = 20.0
 LOOK_SECONDS = 1.0
@@ -64,10 +64,10 @@ class RunWait:
                 changed.clear()
                 row = self._row = await call.service.row(RunId(self._row.id))
                 if row.status in OVER_STATUSES:
-                    return answer_of(row, await call.service.ending(row.id, timeout=seconds or 1.0))
+                    return ended_run_result(row, await call.service.ending(row.id, timeout=seconds or 1.0))
                 item = await self._next_question()
                 if item is not None and self._exchange.is_modern:
-                    return await self._returned(item)
+                    return await self._ask_client(item)
                 if item is not None:
                     await self._ask(item)
                     until = loop.time() + seconds
@@ -75,7 +75,7 @@ class RunWait:
                 await self._report()
                 left = until - loop.time()
                 if left <= 0 or self._state.left or call.services.closing.is_set():
-                    return answer(await standing(call.service, row))
+                    return make_tool_result(await open_run_standing(call.service, row))
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(min(left, LOOK_SECONDS)):
                         await changed.wait()
@@ -102,10 +102,10 @@ class RunWait:
                 return item
         return None
 
-    async def _returned(self, item: OpenQuestion) -> InputRequiredResult:
+    async def _ask_client(self, item: OpenQuestion) -> InputRequiredResult:
         """Return a question to the client, which calls again with the answer."""
         state = self._state
-        form = await form_of(self._exchange.call, item, state.problem)
+        form = await question_form(self._exchange.call, item, state.problem)
         state.asked, state.problem = {item.id: item.digest}, ""
         state.forms += 1
         return InputRequiredResult(
@@ -115,7 +115,7 @@ class RunWait:
     async def _ask(self, item: OpenQuestion) -> None:
         """Send a question to the client and wait for the answer."""
         state = self._state
-        form = await form_of(self._exchange.call, item, state.problem)
+        form = await question_form(self._exchange.call, item, state.problem)
         state.asked, state.problem = {item.id: item.digest}, ""
         state.forms += 1
         await self.take({item.id: await self._exchange.ask(form)})
@@ -128,7 +128,7 @@ class RunWait:
             given = answers.get(item.id)
             if item.id not in shown or not isinstance(given, ElicitResult):
                 continue
-            decision = decision_of(given, item, self._exchange.caller, shown[item.id])
+            decision = read_elicited_decision(given, item, self._exchange.caller, shown[item.id])
             if decision is None:
                 state.left.append(item.id)
                 continue
@@ -149,7 +149,7 @@ async def questions_of_tree(service: RunService, row: RunRow) -> list[OpenQuesti
     for _ in range(DEPTH_MAX):
         below: list[RunRow] = []
         for one in level:
-            found += await listed_in(service, one)
+            found += await open_questions_of(service, one)
             page = await service.search(RunQuery(parent=one.uid, internal=True, limit=CHILDREN_MAX))
             below += [child for child in page.rows if child.status not in OVER_STATUSES]
         level = below[:CHILDREN_MAX]
@@ -158,27 +158,27 @@ async def questions_of_tree(service: RunService, row: RunRow) -> list[OpenQuesti
     return found
 
 
-async def standing(service: RunService, row: RunRow) -> dict[str, Any]:
+async def open_run_standing(service: RunService, row: RunRow) -> dict[str, Any]:
     """Return how an open run stands: its status, what it waits for, and what it asks people."""
     explained = await explain(service, row)
     found: dict[str, Any] = {"run_id": row.id, "status": row.status, "summary": explained.summary}
-    questions = asked_by(await questions_of_tree(service, row))
+    questions = shown_questions(await questions_of_tree(service, row))
     return {**found, "questions": questions} if questions else found
 
 
-def asked_by(questions: Sequence[OpenQuestion]) -> list[dict[str, Any]]:
+def shown_questions(questions: Sequence[OpenQuestion]) -> list[dict[str, Any]]:
     """Return what questions ask, and whom."""
     return [{"id": item.id, "title": item.question.title, "of": item.asked} for item in questions]
 
 
-def answer_of(row: RunRow, ending: Ending) -> CallToolResult:
+def ended_run_result(row: RunRow, ending: Ending) -> CallToolResult:
     """Return how a run ended, as the result of a tool."""
     found: dict[str, Any] = {"run_id": row.id, "status": ending.status}
     if ending.status == "completed":
-        return answer({**found, "result": msgspec.Raw(ending.output)})
+        return make_tool_result({**found, "result": msgspec.Raw(ending.output)})
     if ending.failure is not None:
         failure = ending.failure
         found["error"] = {"type": failure.type, "message": failure.message, "code": failure.code}
     elif ending.reason:
         found["summary"] = ending.reason
-    return answer(found, is_error=True)
+    return make_tool_result(found, is_error=True)

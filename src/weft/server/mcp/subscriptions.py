@@ -20,7 +20,7 @@ from mcp_types import (
 from weft.errors import NotFound
 from weft.ports.store import RunRow
 from weft.server.mcp.exchange import Context, McpExchange
-from weft.server.mcp.resources import parse_address
+from weft.server.mcp.resources import parse_resource_uri
 
 SUBSCRIBED_MAX = 64
 PAUSE_SECONDS = 0.25
@@ -65,7 +65,7 @@ async def _own_runs(exchange: McpExchange, uris: Sequence[str]) -> dict[str, Run
     found: dict[str, RunRow] = {}
     for uri in uris[:SUBSCRIBED_MAX]:
         with contextlib.suppress(NotFound):
-            address = parse_address(uri)
+            address = parse_resource_uri(uri)
             if address.kind != "workflow":
                 found[uri] = await exchange.own_run(address.id)
     return found

@@ -51,7 +51,7 @@ def is_public(address: Address) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def parse_address(host: str) -> Address | None:
+def parse_ip_address(host: str) -> Address | None:
     """Parse a host that is an IP address, with or without a zone (``fe80::1%eth0``). Returns None for a name."""
     try:
         return ipaddress.ip_address(host)
@@ -61,7 +61,7 @@ def parse_address(host: str) -> Address | None:
 
 def is_disguised(host: str) -> bool:
     """Return whether the system would read a host name as a number: 2130706433, 0x7f.1, 0177.0.0.1."""
-    return parse_address(host) is None and _LEGACY.fullmatch(host.rstrip(".")) is not None
+    return parse_ip_address(host) is None and _LEGACY.fullmatch(host.rstrip(".")) is not None
 
 
 def is_host_name(host: str) -> bool:

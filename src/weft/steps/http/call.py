@@ -40,7 +40,7 @@ def webhook_headers(later: Later | None) -> dict[str, str]:
     return {} if later is None else {"weft-webhook-url": later.url, "weft-webhook-key": later.key}
 
 
-def later_for(task: Task | None, webhooks: Webhooks | None, *, by_url: bool = False, bare: bool = False) -> Later:
+def webhook_for(task: Task | None, webhooks: Webhooks | None, *, by_url: bool = False, bare: bool = False) -> Later:
     """Return the webhook for this attempt. ``Receipt`` explains ``by_url`` and ``bare``.
 
     Raises:

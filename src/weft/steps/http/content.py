@@ -37,7 +37,7 @@ def is_json(content_type: str) -> bool:
     return media == "application/json" or media.endswith("+json") or media == "text/json"
 
 
-def content(answer: HttpResponse) -> Any:
+def body_value(answer: HttpResponse) -> Any:
     """Return the body as a value: JSON, text, or bytes if it is neither. An empty body is None.
 
     Raises:
@@ -53,10 +53,10 @@ def content(answer: HttpResponse) -> Any:
     return answer.body or None
 
 
-def answered(answer: HttpResponse) -> Any:
+def answered_value(answer: HttpResponse) -> Any:
     """Return the body as a value: JSON, or else text. The request was performed, so that no body is a failure."""
     try:
-        body = content(answer)
+        body = body_value(answer)
     except HttpFailed:
         body = answer.body
     return body.decode("utf-8", "replace") if isinstance(body, bytes) else body

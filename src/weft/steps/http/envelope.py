@@ -11,7 +11,7 @@ from weft.steps.http.outcome import one_line, problem_text
 _ENVELOPE = frozenset({"success", "outputs", "error"})
 
 
-def read_outputs(body: bytes, content_type: str, *, what: str, bare: bool = False) -> dict[str, Any]:
+def read_named_outputs(body: bytes, content_type: str, *, what: str, bare: bool = False) -> dict[str, Any]:
     """Read the outputs by name. An empty body has no outputs. ``what`` begins the message of an error.
 
     With ``bare``, the object contains the outputs, even if it looks like an envelope.

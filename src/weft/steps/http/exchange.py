@@ -64,7 +64,7 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
         check_headers(self.headers)
 
     def shown(self) -> str:
-        return f"{self.method} {shown_url(self.url)}"
+        return f"{self.method} {url_without_secrets(self.url)}"
 
 
 class HttpResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +98,7 @@ def check_headers(headers: dict[str, str]) -> None:
         raise BadValue("The headers are too long.", hint=f"The limit is {SENT_HEADER_BYTES_MAX} characters in total.")
 
 
-def shown_url(url: str) -> str:
+def url_without_secrets(url: str) -> str:
     """Return a URL without the parts that may be secret: user, password and query."""
     try:
         parts = urlsplit(url)

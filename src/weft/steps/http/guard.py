@@ -16,7 +16,7 @@ from typing import Any
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from weft.steps.http.addresses import ALLOW_VARIABLE, Address, Allowed, parse_address
+from weft.steps.http.addresses import ALLOW_VARIABLE, Address, Allowed, parse_ip_address
 from weft.steps.http.failures import AddressRefused
 
 Lookup = Callable[[str], Awaitable[list[str]]]
@@ -26,7 +26,7 @@ _NUMERIC = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
 _HINT = f"To allow it, add its address, network or name to {ALLOW_VARIABLE} where the engine runs."
 
 
-def refusal(host: str, address: Address | None = None) -> AddressRefused:
+def refused_host_error(host: str, address: Address | None = None) -> AddressRefused:
     """Return the error for a host that is not allowed."""
     shown = host[:100]
     at = f" ({address})" if address is not None and str(address) != host else ""
@@ -58,9 +58,9 @@ class Guard(AbstractResolver):
         Raises:
             AddressRefused: the address may not be called.
         """
-        address = parse_address(host)
+        address = parse_ip_address(host)
         if address is not None and not self._allowed.address(address):
-            raise refusal(host, address)
+            raise refused_host_error(host, address)
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
@@ -73,7 +73,7 @@ class Guard(AbstractResolver):
             if self._allowed.address(address):
                 continue
             if not self._allowed.host(host):
-                raise refusal(host, address)
+                raise refused_host_error(host, address)
             self._by_name.add(address)
         return [_result(host, address, port) for address in addresses]
 
@@ -83,7 +83,7 @@ class Guard(AbstractResolver):
     def socket_for(self, info: tuple[Any, ...]) -> socket.socket:
         """Make the socket for one attempt to connect."""
         family, kind, protocol, _, place = info
-        address = parse_address(str(place[0]))
+        address = parse_ip_address(str(place[0]))
         if address is None or not (self._allowed.address(address) or address in self._by_name):
             raise _SocketRefused(str(place[0]))
         return socket.socket(family=family, type=kind, proto=protocol)
@@ -96,7 +96,7 @@ def refused_in(error: BaseException) -> AddressRefused | None:
         if isinstance(cause, AddressRefused):
             return cause
         if isinstance(cause, _SocketRefused):
-            return refusal(str(cause))
+            return refused_host_error(str(cause))
         cause = cause.__cause__
     return None
 

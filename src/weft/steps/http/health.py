@@ -20,10 +20,10 @@ async def health(client: HttpClient, url: str | None) -> Health:
     """
     if not url:
         return "unknown"
-    return (await probe(client, url))[0]
+    return (await check_server_health(client, url))[0]
 
 
-async def probe(client: HttpClient, url: str) -> tuple[Health, str]:
+async def check_server_health(client: HttpClient, url: str) -> tuple[Health, str]:
     """Check the server once. Returns its health, and the reason if it is unhealthy."""
     try:
         answer = await client.send(HttpRequest(method="GET", url=url, timeout_ms=TIMEOUT_MS))

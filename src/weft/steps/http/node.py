@@ -11,9 +11,9 @@ from weft.core.durations import duration_ms
 from weft.core.values import encode
 from weft.errors import BadValue
 from weft.ports.clock import Clock
-from weft.steps.http.call import later_for, task_headers, webhook_headers
+from weft.steps.http.call import task_headers, webhook_for, webhook_headers
 from weft.steps.http.client import HttpClient
-from weft.steps.http.content import content
+from weft.steps.http.content import body_value
 from weft.steps.http.exchange import TIMEOUT_MS, HttpRequest
 from weft.steps.http.failures import AnsweredLater, is_final
 from weft.steps.http.outcome import check_status
@@ -65,13 +65,13 @@ class HttpNode:
         except msgspec.ValidationError as error:
             raise BadValue(f"{self.name} got no valid request: {error}.", code="value.wrong_type") from error
         headers = _headers(fields)
-        later = later_for(current_task(), self._webhooks) if fields.answer == "later" else None
+        later = webhook_for(current_task(), self._webhooks) if fields.answer == "later" else None
         headers |= webhook_headers(later)
         answer = await self._client.send(_request(fields, headers))
         check_status(answer, now_ms=self._clock.now_ms())
         if later is not None:
             raise AnsweredLater(later.token)
-        body = content(answer)
+        body = body_value(answer)
         if isinstance(body, bytes):
             body = await self._keep(body)
         result = {"status": answer.status, "headers": answer.headers, "body": body}

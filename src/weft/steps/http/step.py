@@ -17,9 +17,9 @@ import msgspec
 from weft.core.values import encode
 from weft.errors import BadValue
 from weft.ports.clock import Clock
-from weft.steps.http.call import Later, later_for, task_headers, webhook_headers
+from weft.steps.http.call import Later, task_headers, webhook_for, webhook_headers
 from weft.steps.http.client import HttpClient
-from weft.steps.http.envelope import read_outputs
+from weft.steps.http.envelope import read_named_outputs
 from weft.steps.http.exchange import TIMEOUT_MS, HttpRequest
 from weft.steps.http.failures import AnsweredLater, is_final
 from weft.steps.http.outcome import check_status
@@ -84,13 +84,13 @@ class HttpStep:
         bare = call.body == "bare"
         later = None
         if call.answer == "later":
-            later = later_for(current_task(), self._webhooks, by_url=call.webhook == "url", bare=bare)
+            later = webhook_for(current_task(), self._webhooks, by_url=call.webhook == "url", bare=bare)
         answer = await self._client.send(self._request(arguments, later))
         check_status(answer, now_ms=self._clock.now_ms())
         if later is not None:
             raise AnsweredLater(later.token)
         kind = answer.headers.get("content-type", "")
-        outputs = read_outputs(answer.body, kind, what=answer.request.shown(), bare=bare)
+        outputs = read_named_outputs(answer.body, kind, what=answer.request.shown(), bare=bare)
         return encode(outputs, what=f"{self.name} answered with")
 
     def is_final(self, error: BaseException) -> bool:

@@ -15,10 +15,10 @@ from yarl import URL
 
 from weft.core.durations import format_ms
 from weft.errors import BadValue, LimitExceeded
-from weft.steps.http.addresses import is_disguised, is_host_name, parse_address
-from weft.steps.http.exchange import HttpLimits, HttpRequest, HttpResponse, shown_url
+from weft.steps.http.addresses import is_disguised, is_host_name, parse_ip_address
+from weft.steps.http.exchange import HttpLimits, HttpRequest, HttpResponse, url_without_secrets
 from weft.steps.http.failures import AddressRefused, HttpFailed, HttpUnavailable
-from weft.steps.http.guard import Guard, connector, refusal, refused_in
+from weft.steps.http.guard import Guard, connector, refused_host_error, refused_in
 from weft.steps.http.inflate import ENCODINGS, decoder
 from weft.steps.task_permissions import check_permitted
 
@@ -69,10 +69,19 @@ class Wire:
     async def _follow(self, request: HttpRequest, progress: _Progress) -> HttpResponse:
         url = self._checked(request.url)
         current = request
-        for _ in range(self._limits.redirects_max + 1):
+        for left in range(self._limits.redirects_max, -1, -1):
             found = await self._exchange(current, url, progress)
             if isinstance(found, HttpResponse):
                 return found
+            if not self._limits.redirects_max:
+                location = found.location
+                shown = url_without_secrets(location if "//" in location else f"{url.origin()}/{location.lstrip('/')}")
+                raise HttpFailed(
+                    f"{request.shown()} answered {found.status} and redirects to {shown}.",
+                    hint="Redirects are not followed here: use the address of the service itself.",
+                )
+            if not left:
+                break
             target = self._checked(str(found.location), base=url)
             current = _redirected(current, found.status, url, target)
             url = target
@@ -94,21 +103,21 @@ class Wire:
         if not host or not port:
             raise _bad_address(base, "names no host")
         if is_disguised(host):
-            raise refusal(host)
-        if parse_address(host) is None and not is_host_name(host):
+            raise refused_host_error(host)
+        if parse_ip_address(host) is None and not is_host_name(host):
             raise _bad_address(base, "names no host")
         self._guard.check_literal(host)
         check_permitted("host", f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
         return url.with_fragment(None)
 
     async def _exchange(self, request: HttpRequest, url: URL, progress: _Progress) -> HttpResponse | _Redirect:
-        headers = {"User-Agent": "weft", "Accept": "*/*", **_titled(request.headers), "Accept-Encoding": ENCODINGS}
+        headers = {"User-Agent": "weft", "Accept": "*/*", **_title_names(request.headers), "Accept-Encoding": ENCODINGS}
         try:
             response = await self._session.request(
                 request.method,
                 url,
                 headers=headers,
-                data=_payload(request.body),
+                data=_as_payload(request.body),
                 allow_redirects=False,
                 trace_request_ctx=progress,
             )
@@ -130,7 +139,7 @@ class Wire:
         return HttpResponse(
             status=response.status,
             reason=_readable(response.reason or ""),
-            headers=_lowered(response.headers),
+            headers=_lower_names(response.headers),
             body=body,
             request=request,
         )
@@ -175,7 +184,7 @@ def _tracing() -> aiohttp.TraceConfig:
     return tracing
 
 
-def _payload(body: bytes | None) -> bytes | io.BytesIO | None:
+def _as_payload(body: bytes | None) -> bytes | io.BytesIO | None:
     """Return the body as aiohttp wants it: a large one is a file, which it sends in pieces."""
     return io.BytesIO(body) if body is not None and len(body) > LARGE_BYTES else body
 
@@ -232,7 +241,7 @@ def _is_garbled(error: aiohttp.ClientPayloadError) -> bool:
 
 def _bad_address(base: URL | None, why: str) -> BadValue | HttpFailed:
     if base is not None:
-        return HttpFailed(f"{shown_url(str(base))} redirected to a URL that {why}.")
+        return HttpFailed(f"{url_without_secrets(str(base))} redirected to a URL that {why}.")
     return BadValue(f"The URL {why}.", hint="Write https://host/path, and send credentials in a header.")
 
 
@@ -243,11 +252,11 @@ def _too_big(request: HttpRequest, bytes_max: int) -> LimitExceeded:
     )
 
 
-def _titled(headers: dict[str, str]) -> dict[str, str]:
+def _title_names(headers: dict[str, str]) -> dict[str, str]:
     return {name.title(): value for name, value in headers.items()}
 
 
-def _lowered(headers: CIMultiDictProxy[str]) -> dict[str, str]:
+def _lower_names(headers: CIMultiDictProxy[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in headers.items():
         key, text = _readable(name).lower(), _readable(value)

@@ -12,7 +12,7 @@ from weft.pipelines.pipeline import Pipeline, PlacedStep
 from weft.pipelines.steps.http import HttpRequestStep
 from weft.ports.clock import Clock
 from weft.steps.http.client import HttpClient
-from weft.steps.pipelines.request import fetch
+from weft.steps.pipelines.request import request_body
 from weft.steps.task import Executor
 
 
@@ -43,7 +43,7 @@ class PipelineRunner:
     async def _fetch(self, request: PlacedStep) -> bytes:
         assert isinstance(request.step, HttpRequestStep)
         try:
-            return await fetch(request.step, self._client(), self._clock, headers={})
+            return await request_body(request.step, self._client(), self._clock)
         except StepFault as fault:
             raise fault.at(request.index, request.name) from fault.__cause__
 

@@ -21,7 +21,7 @@ def open_content(url: str) -> BlobContent:
         case "file" if parts.path not in {"", "/"} and not parts.netloc:
             return DirectoryContent(Path(unquote(parts.path)))
         case "s3" if parts.netloc:
-            return _s3(url)
+            return _open_s3(url)
         case _:
             raise UsageError(
                 f"{url!r} is not the URL of a place for blobs.",
@@ -29,7 +29,7 @@ def open_content(url: str) -> BlobContent:
             )
 
 
-def _s3(url: str) -> BlobContent:
+def _open_s3(url: str) -> BlobContent:
     require("s3", "Keeping blobs in S3")
     from weft.stores.blobs.s3 import S3Content  # noqa: PLC0415
 

@@ -25,22 +25,22 @@ class DirectoryContent:
         self._folder = folder
 
     async def write(self, digest: str, data: bytes) -> None:
-        await asyncio.to_thread(self._write, digest, data)
+        await asyncio.to_thread(self._write_file, digest, data)
 
     async def read(self, digest: str) -> bytes | None:
-        return await asyncio.to_thread(self._read, digest)
+        return await asyncio.to_thread(self._read_file, digest)
 
     async def has(self, digest: str) -> bool:
-        return await asyncio.to_thread(self._path(digest).exists)
+        return await asyncio.to_thread(self._path_of(digest).exists)
 
     async def delete(self, digest: str) -> None:
-        await asyncio.to_thread(self._delete, digest)
+        await asyncio.to_thread(self._delete_file, digest)
 
-    def _path(self, digest: str) -> Path:
+    def _path_of(self, digest: str) -> Path:
         return self._folder / digest[:2] / digest
 
-    def _write(self, digest: str, data: bytes) -> None:
-        path = self._path(digest)
+    def _write_file(self, digest: str, data: bytes) -> None:
+        path = self._path_of(digest)
         # The file gets a temporary name first, so that nobody reads half of it.
         draft = path.with_name(f"{digest}.{secrets.token_hex(4)}")
         with self._translate_errors():
@@ -56,20 +56,20 @@ class DirectoryContent:
                 raise
             # The names of the file and of a new directory must survive a power failure, too.
             for folder in (path.parent, self._folder):
-                _sync(folder)
+                _sync_folder(folder)
 
-    def _read(self, digest: str) -> bytes | None:
+    def _read_file(self, digest: str) -> bytes | None:
         with self._translate_errors():
             try:
-                return self._path(digest).read_bytes()
+                return self._path_of(digest).read_bytes()
             except FileNotFoundError:
                 return None
 
-    def _delete(self, digest: str) -> None:
-        path = self._path(digest)
+    def _delete_file(self, digest: str) -> None:
+        path = self._path_of(digest)
         with self._translate_errors(), contextlib.suppress(FileNotFoundError):
             path.unlink()
-            _sync(path.parent)
+            _sync_folder(path.parent)
 
     @contextlib.contextmanager
     def _translate_errors(self) -> Iterator[None]:
@@ -85,7 +85,7 @@ class DirectoryContent:
             ) from error
 
 
-def _sync(folder: Path) -> None:
+def _sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -58,7 +58,7 @@ class IndexedBlobs:
         links = list(set(blobs_in(data)))
         while (deleting_seconds := await self._index.touch(digest, links)) is not None:
             if deleting_seconds >= ABANDONED_SECONDS:
-                await self._delete(digest)
+                await self._delete_content(digest)
             else:
                 await asyncio.sleep(POLL_SECONDS)
         if not await self._content.has(digest):
@@ -81,9 +81,9 @@ class IndexedBlobs:
             now=now, untouched_ms=untouched_ms, abandoned_seconds=ABANDONED_SECONDS, limit=limit
         )
         for digest in marked:
-            await self._delete(digest)
+            await self._delete_content(digest)
         return len(marked)
 
-    async def _delete(self, digest: str) -> None:
+    async def _delete_content(self, digest: str) -> None:
         await self._content.delete(digest)
         await self._index.remove(digest)

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import msgspec
 
 from weft.errors import UsageError
-from weft.stores.urls import shown_url
+from weft.stores.urls import url_without_password
 
 if TYPE_CHECKING:
     import ssl
@@ -36,7 +36,7 @@ class RedisAddress(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def safe_url(self) -> str:
         """Return the URL without the password."""
-        return shown_url(self.url)
+        return url_without_password(self.url)
 
     def at(self, host: str, port: int) -> RedisAddress:
         """Return the address of another node of the same cluster."""
@@ -66,18 +66,20 @@ def redis_address(url: str) -> RedisAddress:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise UsageError(f"{shown_url(url)!r} is not the URL of a Redis server: {error}.", hint=EXAMPLE) from None
+        raise UsageError(
+            f"{url_without_password(url)!r} is not the URL of a Redis server: {error}.", hint=EXAMPLE
+        ) from None
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     is_socket = parts.scheme == "unix"
     if parts.scheme not in {"redis", "rediss", "unix"} or not (parts.path if is_socket else parts.hostname):
-        raise UsageError(f"{shown_url(url)!r} is not the URL of a Redis server.", hint=EXAMPLE)
+        raise UsageError(f"{url_without_password(url)!r} is not the URL of a Redis server.", hint=EXAMPLE)
     database = options.pop("db", "") if is_socket else parts.path.strip("/")
     if database and not (database.isascii() and database.isdigit()):
-        raise UsageError(f"{database!r} in {shown_url(url)} is not the number of a database.", hint=EXAMPLE)
+        raise UsageError(f"{database!r} in {url_without_password(url)} is not the number of a database.", hint=EXAMPLE)
     files = {name: options.pop(name) for name in TLS_OPTIONS if parts.scheme == "rediss" and name in options}
     if options:
         raise UsageError(
-            f"{shown_url(url)} has options that are not known: {', '.join(sorted(options))}.",
+            f"{url_without_password(url)} has options that are not known: {', '.join(sorted(options))}.",
             hint=f"Known options: {', '.join(TLS_OPTIONS)} with rediss://, and db with unix://.",
         )
     return RedisAddress(

@@ -109,7 +109,7 @@ async def connect(address: RedisAddress, limit_s: float) -> RedisConnection:
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(limit_s):
-            connection = await _open(loop, address, limit_s)
+            connection = await _open_connection(loop, address, limit_s)
     except TimeoutError:
         raise ConnectionLost(f"no connection within {limit_s:g} s") from None
     except OSError as error:
@@ -125,7 +125,7 @@ async def connect(address: RedisAddress, limit_s: float) -> RedisConnection:
     return connection
 
 
-async def _open(loop: asyncio.AbstractEventLoop, address: RedisAddress, limit_s: float) -> RedisConnection:
+async def _open_connection(loop: asyncio.AbstractEventLoop, address: RedisAddress, limit_s: float) -> RedisConnection:
     if address.path:
         _, connection = await loop.create_unix_connection(lambda: RedisConnection(limit_s), address.path)
         return connection

@@ -70,8 +70,8 @@ def decode(entry: bytes) -> list[Append]:
             )
         if crc32(packed) != crc:
             raise Corrupt("An entry of a write-ahead log does not match its checksum.", hint=_HINT)
-        return [_append(*fields) for fields in _decode_appends(packed)]
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        return [_make_append(*fields) for fields in _decode_appends(packed)]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Corrupt(f"An entry of a write-ahead log cannot be read: {error}.", hint=_HINT) from error
 
 
@@ -89,7 +89,7 @@ def _read_entry(entry: bytes) -> tuple[int, int, Any]:
         raise
 
 
-def _append(uid: str, epoch: int, seq: int, events: list[tuple[int, bytes]], refs: list[str]) -> Append:
+def _make_append(uid: str, epoch: int, seq: int, events: list[tuple[int, bytes]], refs: list[str]) -> Append:
     return Append(
         uid=RunUid(uid),
         epoch=Epoch(epoch),

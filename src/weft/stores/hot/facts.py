@@ -13,12 +13,19 @@ KEEPS_EVERYTHING: Final = "noeviction"
 SECTIONS: Final = ("server", "memory", "persistence", "replication")
 
 
-def facts_from(info: str, appendfsync: str | None) -> ServerFacts:
-    """Return the facts in the text of INFO. What it leaves out is unknown."""
-    fields = _fields(info)
+NO_FSYNC_DURING_REWRITES: Final = " except during rewrites"
+"""Added to ``appendfsync`` if the server leaves it to the system while it rewrites its AOF."""
+
+
+def facts_from(info: str, settings: Mapping[str, str]) -> ServerFacts:
+    """Return the facts in the text of INFO and in settings. What they leave out is unknown."""
+    fields = _read_fields(info)
     protocol = fields.get("redis_version")
     aof = fields.get("aof_enabled")
     replicas = fields.get("connected_slaves", "")
+    appendfsync = settings.get("appendfsync")
+    if appendfsync is not None and appendfsync != "no" and settings.get("no-appendfsync-on-rewrite") == "yes":
+        appendfsync += NO_FSYNC_DURING_REWRITES
     return ServerFacts(
         server=fields.get("server_name", "redis" if protocol else None),
         version=fields.get("valkey_version", protocol),
@@ -31,9 +38,9 @@ def facts_from(info: str, appendfsync: str | None) -> ServerFacts:
     )
 
 
-def check_server(facts: ServerFacts, safe_url: str) -> None:
+def refuse_unfit_server(facts: ServerFacts, safe_url: str) -> None:
     """Refuse a server that cannot hold WALs. Raises UsageError. What is unknown is not refused."""
-    if facts.protocol is not None and _numbers(facts.protocol) < VERSION_MIN:
+    if facts.protocol is not None and _version_numbers(facts.protocol) < VERSION_MIN:
         raise UsageError(
             f"The server at {safe_url} is Redis {facts.protocol}; the hot path needs Redis 7.0 or later, or Valkey.",
             hint="Upgrade the server, or unset `hot`.",
@@ -46,10 +53,10 @@ def check_server(facts: ServerFacts, safe_url: str) -> None:
         )
 
 
-def _fields(info: str) -> Mapping[str, str]:
+def _read_fields(info: str) -> Mapping[str, str]:
     lines = (line.partition(":") for line in info.splitlines() if not line.startswith("#"))
     return {name: value.strip() for name, separator, value in lines if separator}
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def _version_numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) if part.isdigit() else 0 for part in version.split(".")[:2])

@@ -25,6 +25,10 @@ log = logging.getLogger("weft")
 BYTES_MAX: Final = 64 * 1024 * 1024
 """How much may be acknowledged and not drained, before new hops wait."""
 ENTRIES_PER_TRIM: Final = 64
+SLOW_SECONDS: Final = 0.5
+"""An entry that takes longer is worth a line in the log."""
+SLOW_PAUSE_SECONDS: Final = 60.0
+"""How long there is no second such line."""
 
 
 class HotLane:
@@ -45,6 +49,8 @@ class HotLane:
         self._trimmed = 0
         self._trimmed_at = 0
         """The last entry when the WAL was last trimmed."""
+        self._quiet_until = 0.0
+        """Until when no slow entry is logged."""
         self.on_broken: Callable[[int], None] = lambda *_: None
         self.on_hops: Callable[[], None] = lambda: None
         """Called after hops were acknowledged."""
@@ -70,6 +76,10 @@ class HotLane:
         run = self._runs.find(append)
         return run is not None and run.wal == wal
 
+    def _are_attached(self, batch: Sequence[Append], wal: int) -> bool:
+        runs = self._runs.find_each(batch)
+        return runs is not None and all(run.wal == wal for run in runs)
+
     async def write(self, batch: Sequence[Append], packed: bytes) -> bool:
         """Write one entry. Returns False if it was not acknowledged, and must go to the durable store instead.
 
@@ -79,9 +89,11 @@ class HotLane:
             if self.is_full():
                 await self._wait_for_room()
             wal, entry = self.wal, self.last + 1
-            if wal is None or not all(self._is_attached(append, wal) for append in batch):
+            if wal is None or not self._are_attached(batch, wal):
                 return False  # things have changed while it waited
             boundary("wal.before")
+            clock = asyncio.get_running_loop().time
+            began = clock()
             try:
                 await self._server.append(wal, entry, packed, self._trim_with(entry))
             except BaseException as error:
@@ -93,10 +105,12 @@ class HotLane:
             if self.wal != wal:
                 return False  # somebody has drained it and will not look again
             self.last = entry
-            runs = [run for append in batch if (run := self._runs.find(append)) is not None]
-            if len(runs) < len(batch):
+            runs = self._runs.find_each(batch)
+            if runs is None:
                 return False  # the tail of one of them was refused meanwhile: the durable store judges this too
-            now = asyncio.get_running_loop().time()
+            now = clock()
+            if now - began > SLOW_SECONDS:
+                self._log_slow(now - began, now)
             for append, run in zip(batch, runs, strict=True):
                 run.seq = Seq(append.seq + len(append.events))
                 self._tails.add(append, entry, now)
@@ -121,6 +135,15 @@ class HotLane:
             "weft: the write-ahead log in Redis broke (%s); commits go to the store until it has a new one", reason
         )
         self.on_broken(wal)
+
+    def _log_slow(self, seconds: float, now: float) -> None:
+        if now >= self._quiet_until:
+            self._quiet_until = now + SLOW_PAUSE_SECONDS
+            log.warning(
+                "weft: an entry of the write-ahead log in Redis took %.1f s, and steps wait that long: "
+                "Redis, the network or this process is slow",
+                seconds,
+            )
 
     # --- bounds ---------------------------------------------------------------------------------------------------
 

@@ -19,8 +19,8 @@ from weft.ports.boundary import boundary
 from weft.ports.wal_server import WalBroken, WalServer
 from weft.ports.wals import Wals
 from weft.stores.hot.hot_lane import HotLane
-from weft.stores.hot.identity import ServerRecognition
 from weft.stores.hot.owned_runs import OwnedRuns
+from weft.stores.hot.recognition import ServerRecognition
 from weft.stores.hot.through_lane import ThroughLane
 from weft.stores.redis.task_end import end_tasks
 
@@ -31,6 +31,8 @@ TICK_SECONDS: Final = 1.0
 """How often to trim, to record the last entry, and to attach runs."""
 FIRST_SECONDS: Final = 1.0
 """How long a host that joins waits for its first WAL. It works without one until then."""
+CHECK_SECONDS: Final = 10.0
+"""How often to ask the server whether it may still hold WALs: its settings can be changed while it runs."""
 REMOVE_SECONDS: Final = 600.0
 """How often to look for WALs that were drained long ago."""
 WALS_PER_REMOVAL: Final = 100
@@ -66,9 +68,9 @@ class WalKeeper:
         """Set after the first attempt to open a WAL."""
         self._unmarked: int | None = None
         """A WAL that is no longer written, and not marked as drained yet."""
-        self._opening = False
         self._noted = 0
         self._removes_at = 0.0
+        self._checks_at = 0.0
         self._tick_seconds = TICK_SECONDS
         hot.on_broken = self._on_broken
         through.wal_of_new = self.wal_of_new
@@ -80,7 +82,7 @@ class WalKeeper:
 
     def wal_of_new(self) -> int | None:
         """Return the WAL that the row of a run names which is created now; None while that changes."""
-        return None if self._opening else self._hot.wal
+        return self._hot.wal
 
     async def start(self, host: HostId, lease_seconds: float) -> None:
         """Open a WAL for a host that has joined. Only the first host of a process gets one."""
@@ -90,7 +92,7 @@ class WalKeeper:
         self._tick_seconds = min(TICK_SECONDS, lease_seconds / 3)
         loop = asyncio.get_running_loop()
         self.recognition = ServerRecognition(self._server, self._wals, host, self._living, loop.time)
-        self._task = loop.create_task(self._run(host, self.recognition))
+        self._task = loop.create_task(self._keep_forever(host, self.recognition))
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._tried.wait(), FIRST_SECONDS)
 
@@ -104,7 +106,7 @@ class WalKeeper:
         await self._through.flush()
         if wal is not None:
             await self._wals.mark_drained(wal)
-            await self._remove(wal)
+            await self._remove_wal(wal)
         self._unmarked = self._runs.host = None
         self._runs.clear()
 
@@ -114,14 +116,15 @@ class WalKeeper:
         if task is not None:
             await end_tasks(task)
 
-    async def _run(self, host: HostId, recognition: ServerRecognition) -> None:
+    async def _keep_forever(self, host: HostId, recognition: ServerRecognition) -> None:
         pause = PAUSE_SECONDS_FIRST
         while True:
             try:
                 if self._hot.wal is None:
-                    await self._open(host, recognition)
+                    await self._open_wal(host, recognition)
                 if self._hot.wal is not None:
                     await self._look_after(self._hot.wal, host)
+                    await self._check_server(self._hot.wal, recognition)
                     pause = PAUSE_SECONDS_FIRST
             except (StoreError, WalBroken) as error:
                 log.debug("weft: the hot path is off for now: %s", error)
@@ -140,20 +143,16 @@ class WalKeeper:
         self._unmarked = wal
         self._changed.set()
 
-    async def _open(self, host: HostId, recognition: ServerRecognition) -> None:
+    async def _open_wal(self, host: HostId, recognition: ServerRecognition) -> None:
         await self._close_last()
         redis = await recognition.recognise()
         if redis is None:
             return
-        self._opening = True
-        try:
-            wal = await self._wals.open(host, redis)
-            self._unmarked = wal  # nothing is in it, unless it is used below
-            await self._server.begin(wal)
-            self._unmarked, self._noted = None, 0
-            self._hot.use(wal)
-        finally:
-            self._opening = False
+        wal = await self._wals.open(host, redis)
+        self._unmarked = wal  # nothing is in it, unless it is used below
+        await self._server.begin(wal)
+        self._unmarked, self._noted = None, 0
+        self._hot.use(wal)
 
     async def _close_last(self) -> None:
         """Bring everything into the durable store, and mark the last WAL as drained."""
@@ -164,16 +163,16 @@ class WalKeeper:
         boundary("wal.drained")
         await self._wals.mark_drained(wal)
         self._unmarked = None
-        await self._remove(wal)
+        await self._remove_wal(wal)
 
-    async def _remove(self, wal: int) -> None:
+    async def _remove_wal(self, wal: int) -> None:
         # What stays behind is removed with the other old ones.
         with contextlib.suppress(StoreError, WalBroken):
             await self._server.delete(wal)
 
     async def _look_after(self, wal: int, host: HostId) -> None:
         """Attach runs that are not attached yet, trim the WAL unless it is being written, and record its last entry."""
-        while await self._attach(wal, host):
+        while await self._attach_runs(wal, host):
             pass
         await self._hot.trim()
         if self._hot.last != self._noted:
@@ -181,6 +180,16 @@ class WalKeeper:
             if not await self._wals.note(wal, self._noted):
                 self._hot.break_wal(wal, "another host has drained it")
         await self._remove_old()
+
+    async def _check_server(self, wal: int | None, recognition: ServerRecognition) -> None:
+        """Break the WAL if the server has begun to evict keys: it may drop what it has acknowledged."""
+        now = asyncio.get_running_loop().time()
+        if wal is None or now < self._checks_at:
+            return
+        self._checks_at = now + CHECK_SECONDS
+        refusal = await recognition.refusal()
+        if refusal:
+            self._hot.break_wal(wal, refusal.rstrip("."))
 
     async def _remove_old(self) -> None:
         """Remove what is left of WALs that were drained long ago, also of hosts that died while Redis was away."""
@@ -193,7 +202,7 @@ class WalKeeper:
                 await self._server.delete(wal)
             await self._wals.remove(old)
 
-    async def _attach(self, wal: int, host: HostId) -> bool:
+    async def _attach_runs(self, wal: int, host: HostId) -> bool:
         """Attach some runs to the WAL. Returns whether there were any to attach.
 
         Nothing of them may be under way, and all that they did must be in the durable store: who takes over reads only

@@ -86,14 +86,14 @@ class HotLog:
 
     async def write_together(self, batch: Sequence[Append], entry: AuditEntry | None = None) -> Sequence[Outcome]:
         uids = [append.uid for append in batch]
-        async with self._drained(uids):
+        async with self._drained_runs(uids):
             outcomes = await self._log.write_together(batch, entry)
             for uid in uids:
                 self._runs.forget(uid)
         return outcomes
 
     @asynccontextmanager
-    async def _drained(self, uids: Sequence[RunUid]) -> AsyncIterator[None]:
+    async def _drained_runs(self, uids: Sequence[RunUid]) -> AsyncIterator[None]:
         """Drain runs, and keep their hops out of the WAL to the end of the block. If it fails, nothing is known."""
         await self._hot.hold(uids)
         try:
@@ -113,14 +113,14 @@ class HotLog:
         self, uids: Sequence[RunUid], host: HostId, *, expected: Mapping[RunUid, Epoch]
     ) -> Sequence[RunRow]:
         """Claim runs. The tail of an own run is drained under its old epoch first, or nobody could drain it later."""
-        async with self._drained(uids):
+        async with self._drained_runs(uids):
             claimed = await self._log.claim(uids, host, expected=expected)
             for row in claimed:
                 self._runs.learn(row)
         return claimed
 
     async def release(self, releases: Sequence[Release]) -> Sequence[Outcome]:
-        async with self._drained([release.uid for release in releases]):
+        async with self._drained_runs([release.uid for release in releases]):
             outcomes = await self._log.release(releases)
             for release, outcome in zip(releases, outcomes, strict=True):
                 if outcome is Outcome.ACCEPTED:

@@ -38,8 +38,8 @@ async def commit_in_the_name_of(store: Store, host: HostId, entries: Entries) ->
     left = _pieces_by_run(entries)
     while left:
         group = _next_group(left)
-        for piece, outcome in zip(group, await _commit(store, host, group), strict=True):
-            match await _judge(store, piece, outcome):
+        for piece, outcome in zip(group, await _commit_pieces(store, host, group), strict=True):
+            match await _judge_piece(store, piece, outcome):
                 case _Piece() as rest:
                     left[piece.uid][0] = rest
                     continue
@@ -123,17 +123,17 @@ def _next_group(left: dict[RunUid, list[_Piece]]) -> list[_Piece]:
     return group
 
 
-async def _commit(store: Store, host: HostId, group: Sequence[_Piece]) -> Sequence[Outcome | None]:
+async def _commit_pieces(store: Store, host: HostId, group: Sequence[_Piece]) -> Sequence[Outcome | None]:
     """Commit one piece of each run. The outcome is None if the store cannot keep the piece at all."""
     try:
         return await store.log.commit([piece.append() for piece in group], host)
     except BadValue:
         if len(group) == 1:
             return [None]
-        return [outcome for piece in group for outcome in await _commit(store, host, [piece])]
+        return [outcome for piece in group for outcome in await _commit_pieces(store, host, [piece])]
 
 
-async def _judge(store: Store, piece: _Piece, outcome: Outcome | None) -> _Piece | _Verdict:
+async def _judge_piece(store: Store, piece: _Piece, outcome: Outcome | None) -> _Piece | _Verdict:
     """Return whether the store has the piece or never will. If it has a part of it, return the rest."""
     if outcome is Outcome.ACCEPTED:
         return _Verdict.KNOWN

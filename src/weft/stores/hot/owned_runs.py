@@ -47,6 +47,18 @@ class OwnedRuns:
             return None
         return run
 
+    def find_each(self, batch: Sequence[Append]) -> list[OwnedRun] | None:
+        """Return the run of each append; None if one of them is not exactly where its append begins."""
+        known, held = self._runs, self._held
+        found = []
+        for append in batch:
+            uid = append.uid
+            run = known.get(uid)
+            if run is None or run.epoch != append.epoch or run.seq != append.seq or uid in held:
+                return None
+            found.append(run)
+        return found
+
     def hold(self, uids: Sequence[RunUid]) -> None:
         """Let no append find these runs until they are let go: something else than a hop is under way."""
         self._held.update(uids)

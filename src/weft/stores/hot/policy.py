@@ -10,7 +10,7 @@ from weft.core.durations import duration_ms
 from weft.errors import BadDuration, UsageError
 
 _SLACK_SECONDS: Final = 10.0
-"""How much older than its policy says a hop may get, before new ones wait."""
+"""A hop may be this much older than the policy says before new hops wait."""
 _HINT: Final = 'Use "event" (drain all the time), a duration such as "10s", or "end".'
 
 
@@ -26,7 +26,7 @@ class HotPolicy(msgspec.Struct, frozen=True):
 
 
 EVENT: Final = HotPolicy("event", 0.005, _SLACK_SECONDS)
-"""Hops of a few milliseconds share a transaction, which costs Postgres more than what is in it."""
+"""Hops within a few milliseconds share a transaction, because a transaction costs Postgres more than the hops in it."""
 END: Final = HotPolicy("end", 30.0, 60.0)
 
 

@@ -41,20 +41,22 @@ class RedisWalServer:
 
     async def facts(self) -> ServerFacts:
         """Ask the server about itself. What it does not want to tell is unknown."""
-        await self._ask("PING")
-        info = b"\n".join([await self._tell("INFO", section) for section in SECTIONS])
-        settings = await self._tell("CONFIG", "GET", "appendfsync")
-        appendfsync = settings[1].decode() if isinstance(settings, list) and len(settings) == 2 else None
-        return facts_from(info.decode("utf-8", "replace"), appendfsync)
+        await self._send_with_redirects("PING")
+        info = b"\n".join([await self._send_optional("INFO", section) for section in SECTIONS])
+        told = await self._send_optional("CONFIG", "GET", "appendfsync", "no-appendfsync-on-rewrite")
+        settings = [word.decode() for word in told] if isinstance(told, list) else []
+        return facts_from(info.decode("utf-8", "replace"), dict(zip(settings[::2], settings[1::2], strict=True)))
 
     async def identity(self) -> str | None:
         """Return the value that marks this server's data."""
-        value = await self._ask("GET", identity_key(await self._space()))
+        value = await self._send_with_redirects("GET", identity_key(await self._known_namespace()))
         return None if value is None else str(value, "utf-8", "replace")
 
     async def set_identity(self, value: str, *, replace: str | None = None) -> str:
-        """Mark the data with a value, if there is none or the given one."""
-        holds = await self._ask("EVAL", MARK, 1, identity_key(await self._space()), value, replace or "")
+        """Mark the data with a value if it has the given one, or none."""
+        holds = await self._send_with_redirects(
+            "EVAL", MARK, 1, identity_key(await self._known_namespace()), value, replace or ""
+        )
         return str(holds, "utf-8", "replace")
 
     # --- the WAL of this process -------------------------------------------------------------------------------------
@@ -62,11 +64,11 @@ class RedisWalServer:
     async def begin(self, wal: int) -> None:
         """Open a new connection for writing, and create the WAL over it."""
         self._end_writer()
-        keys = wal_keys(await self._space(), wal)
+        keys = wal_keys(await self._known_namespace(), wal)
         try:
-            self._writer = await self._follow(lambda address: self._begin_at(address, wal, keys))
+            self._writer = await self._try_nodes(lambda address: self._begin_at(address, wal, keys))
         except ConnectionLost as error:
-            raise self._unavailable(error) from error
+            raise self._unavailable_error(error) from error
         except ServerRefusal as error:
             raise WalBroken(str(error)) from error
 
@@ -87,39 +89,44 @@ class RedisWalServer:
         """Add an entry, on the connection that began the WAL."""
         writer = self._open_writer(wal)
         kept = () if trim is None else (trim + 1,)
-        answer = await self._write(writer, "EVALSHA", writer.script, 2, *writer.keys, n - 1, n, entry, *kept)
+        answer = await self._send_once(writer, "EVALSHA", writer.script, 2, *writer.keys, n - 1, n, entry, *kept)
         if answer != OK:
             self._end_writer()
-            raise WalBroken(_reason(answer))
+            raise WalBroken(_refusal_reason(answer))
 
     async def trim(self, wal: int, upto: int) -> None:
         """Remove entries, on the connection that began the WAL."""
         writer = self._open_writer(wal)
-        await self._write(writer, "XTRIM", writer.keys.log, "MINID", "=", f"{upto + 1}-0")
+        await self._send_once(writer, "XTRIM", writer.keys.log, "MINID", "=", f"{upto + 1}-0")
 
     # --- anybody's WAL -----------------------------------------------------------------------------------------------
 
     async def seal(self, wal: int) -> int | None:
         """End a WAL for ever, if it is there."""
-        keys = wal_keys(await self._space(), wal)
-        head = await self._ask("EVAL", SEAL, 1, keys.head)
-        return None if head is None else int(head.removeprefix(SEALED))
+        keys = wal_keys(await self._known_namespace(), wal)
+        head = await self._send_with_redirects("EVAL", SEAL, 1, keys.head)
+        if head is None:
+            return None
+        number = head.removeprefix(SEALED).strip()
+        if not number.isdigit():
+            raise self._unavailable_error(f"the head of write-ahead log {wal} is {head!r}")
+        return int(number)
 
     async def read(self, wal: int) -> Sequence[tuple[int, bytes]]:
         """Return all entries of a WAL."""
-        log = wal_keys(await self._space(), wal).log
+        log = wal_keys(await self._known_namespace(), wal).log
         entries: list[tuple[int, bytes]] = []
         while True:
             after = f"({entries[-1][0]}-0" if entries else "-"
-            page = await self._ask("XRANGE", log, after, "+", "COUNT", ENTRIES_PER_READ)
+            page = await self._send_with_redirects("XRANGE", log, after, "+", "COUNT", ENTRIES_PER_READ)
             entries += [(int(name.partition(b"-")[0]), fields[1]) for name, fields in page]
             if len(page) < ENTRIES_PER_READ:
                 return entries
 
     async def delete(self, wal: int) -> None:
         """Remove both keys of a WAL."""
-        keys = wal_keys(await self._space(), wal)
-        await self._ask("UNLINK", keys.log, keys.head)
+        keys = wal_keys(await self._known_namespace(), wal)
+        await self._send_with_redirects("UNLINK", keys.log, keys.head)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -135,7 +142,7 @@ class RedisWalServer:
             raise WalBroken("not open")
         return self._writer
 
-    async def _write(self, writer: _Writer, *words: Word) -> Reply:
+    async def _send_once(self, writer: _Writer, *words: Word) -> Reply:
         """Send a request that must not be sent twice. Whatever goes wrong ends the writer."""
         try:
             return await writer.connection.request(*words)
@@ -153,20 +160,20 @@ class RedisWalServer:
 
     # --- all other requests, each of which may be repeated -----------------------------------------------------------
 
-    async def _tell(self, *words: Word) -> Reply:
+    async def _send_optional(self, *words: Word) -> Reply:
         """Send a request that a server may refuse: managed ones hide their settings, users may lack rights."""
         try:
-            return await self._request(self.address, *words)
+            return await self._send_to_node(self.address, *words)
         except ServerRefusal:
             return b""
 
-    async def _ask(self, *words: Word) -> Reply:
+    async def _send_with_redirects(self, *words: Word) -> Reply:
         try:
-            return await self._follow(lambda address: self._request(address, *words))
+            return await self._try_nodes(lambda address: self._send_to_node(address, *words))
         except ServerRefusal as error:
-            raise self._unavailable(error) from error
+            raise self._unavailable_error(error) from error
 
-    async def _request(self, address: RedisAddress, *words: Word) -> Reply:
+    async def _send_to_node(self, address: RedisAddress, *words: Word) -> Reply:
         node = (address.host, address.port)
         try:
             async with self._connecting:
@@ -175,9 +182,9 @@ class RedisWalServer:
                     connection = self._nodes[node] = await connect(address, self._limit_s)
             return await connection.request(*words)
         except ConnectionLost as error:
-            raise self._unavailable(error) from error
+            raise self._unavailable_error(error) from error
 
-    async def _follow(self, attempt: Callable[[RedisAddress], Awaitable[T]]) -> T:
+    async def _try_nodes(self, attempt: Callable[[RedisAddress], Awaitable[T]]) -> T:
         """Try at the server that was named, then at the nodes that a cluster names in ``MOVED slot host:port``."""
         address = self.address
         for _ in range(MOVES_MAX):
@@ -190,13 +197,13 @@ class RedisWalServer:
                 address = self.address.at(host, int(port))
         raise Unavailable(f"The nodes of the cluster at {self.url} send each request to another node.")
 
-    def _unavailable(self, error: Exception) -> Unavailable:
+    def _unavailable_error(self, error: Exception | str) -> Unavailable:
         return Unavailable(
             f"The Redis server at {self.url} cannot be used: {error}.",
             hint="Runs go on without it, at the speed of the durable store.",
         )
 
-    async def _space(self) -> str:
+    async def _known_namespace(self) -> str:
         if not self._namespace:
             self._namespace = await self._ask_namespace()
         return self._namespace
@@ -211,7 +218,7 @@ class _Writer(NamedTuple):
     keys: WalKeys
 
 
-def _reason(answer: Reply) -> str:
+def _refusal_reason(answer: Reply) -> str:
     if isinstance(answer, bytes) and (answer == GONE or answer.startswith(SEALED)):
         return str(answer, "ascii")
     return f"gap: the head is {answer!r}"

@@ -58,9 +58,9 @@ class HotStore:
                 f"The store {self.durable.url} cannot have a write-ahead log before it.",
                 hint="Keep runs in Postgres, or unset `hot`.",
             )
-        self._bind(self.durable.wals)
+        self._bind_parts(self.durable.wals)
 
-    def _bind(self, wals: Wals) -> None:
+    def _bind_parts(self, wals: Wals) -> None:
         durable = self.durable
         tails, runs = Tails(), OwnedRuns()
         self.tails = tails

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from copy import copy
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -17,7 +17,7 @@ EVENT_BYTES: Final = 100
 """What an event in memory takes besides its body."""
 
 
-class AckedHop(NamedTuple):
+class AckedHop(msgspec.Struct, gc=False):
     """One append in a tail."""
 
     entry: int
@@ -68,18 +68,18 @@ class Tail(msgspec.Struct, eq=False):
             idle_until=self.idle_until,
         )
 
-    def is_before(self, append: Append) -> bool:
+    def is_continued_by(self, append: Append) -> bool:
         """Return whether an append goes on where the tail ends."""
-        return append.epoch == self.epoch and append.seq == self.end
+        return append.epoch == self.epoch and append.seq == self.seq + len(self.events)
 
-    def fits_before(self, append: Append) -> bool:
+    def fits_with(self, append: Append) -> bool:
         """Return whether the tail and an append that goes on with it fit into one append."""
         size = self.size_bytes
         for event in append.events:
             size += len(event.body)
         return len(self.events) + len(append.events) <= EVENTS_PER_APPEND_MAX and size <= BYTES_PER_APPEND_MAX
 
-    def before(self, append: Append) -> Append:
+    def joined_with(self, append: Append) -> Append:
         """Return the tail and an append that goes on with it, as one append."""
         whole = copy(append)
         whole.seq = self.seq
@@ -128,12 +128,13 @@ class Tails:
         tail = self._tails.get(append.uid)
         if tail is None:
             tail = self._tails[append.uid] = Tail(append.uid, append.epoch, append.seq)
-        assert tail.is_before(append), "a hop was acknowledged that does not follow the one before it"
-        size = 0
-        for event in append.events:
-            size += len(event.body) + EVENT_BYTES
-        tail.events.extend(append.events)
-        tail.hops.append(AckedHop(entry, now, Seq(append.seq + len(append.events)), size))
+        assert tail.is_continued_by(append), "a hop was acknowledged that does not follow the one before it"
+        events = append.events
+        size = EVENT_BYTES * len(events)
+        for event in events:
+            size += len(event.body)
+        tail.events.extend(events)
+        tail.hops.append(AckedHop(entry, now, Seq(append.seq + len(events)), size))
         if append.refs:
             tail.refs.extend(append.refs)
         if append.idle_until is None:
@@ -147,6 +148,9 @@ class Tails:
         if tail is None or upto <= tail.seq:
             return
         del self._tails[uid]
+        if upto == tail.end:
+            self.size_bytes -= tail.size_bytes
+            return
         before = tail.size_bytes
         while tail.hops and tail.hops[0].last <= upto:
             tail.size_bytes -= tail.hops.popleft().size_bytes

@@ -80,23 +80,23 @@ class Takeover:
         """
         wals = await self._wals.undrained(dead) if dead else ()
         self._waiting = {wal.id: self._waiting[wal.id] for wal in wals if wal.id in self._waiting}
-        losses = [await self._drain(wal) for wal in wals]
+        losses = [await self._drain_wal(wal) for wal in wals]
         return [loss for loss in losses if loss is not None]
 
-    async def _drain(self, wal: Wal) -> Loss | None:
+    async def _drain_wal(self, wal: Wal) -> Loss | None:
         try:
-            found = await self._read(wal)
+            found = await self._seal_and_read(wal)
         except (Unavailable, NewerSchema) as error:
-            return await self._wait(wal, error)
+            return await self._wait_for_server(wal, error)
         if found is None:
-            return await self._force(wal, LossReason.GONE)
+            return await self._give_up_wal(wal, LossReason.GONE)
         lost = await commit_in_the_name_of(self._store, wal.host, found.entries)
         boundary("takeover.committed")
-        return await self._finish(wal, await self._loss(wal, found, lost))
+        return await self._mark_drained(wal, await self._find_loss(wal, found, lost))
 
     # --- in Redis -----------------------------------------------------------------------------------------------------
 
-    async def _read(self, wal: Wal) -> _SealedWal | None:
+    async def _seal_and_read(self, wal: Wal) -> _SealedWal | None:
         """Seal a WAL and read it. Returns None if this is the right server and does not have it.
 
         Raises Unavailable, or NewerSchema if a newer Weft has written it.
@@ -128,7 +128,7 @@ class Takeover:
         boundary("takeover.read")
         return found
 
-    async def _delete(self, wal: Wal) -> None:
+    async def _delete_wal(self, wal: Wal) -> None:
         if self._server is None:
             return
         try:
@@ -138,12 +138,12 @@ class Takeover:
 
     # --- in the durable store -----------------------------------------------------------------------------------------
 
-    async def _wait(self, wal: Wal, error: Exception) -> Loss | None:
+    async def _wait_for_server(self, wal: Wal, error: Exception) -> Loss | None:
         """Wait for the server, and force the WAL when that was long enough."""
         now = self._clock.monotonic()
         since = self._waiting.setdefault(wal.id, now)
         if now - since >= PATIENCE_SECONDS:
-            return await self._force(wal, LossReason.UNREACHABLE)
+            return await self._give_up_wal(wal, LossReason.UNREACHABLE)
         if now == since:
             log.warning(
                 "weft: the write-ahead log %d of the dead host %s cannot be read: %s Waiting up to %.0f s for it, then "
@@ -155,13 +155,13 @@ class Takeover:
             )
         return None
 
-    async def _force(self, wal: Wal, reason: LossReason) -> Loss | None:
+    async def _give_up_wal(self, wal: Wal, reason: LossReason) -> Loss | None:
         """Give up a WAL that nobody can read. Runs that do not name it have lost nothing."""
         runs = await self._wals.attached(wal.id, limit=LOSS_RUNS_MAX)
         loss = self._new_loss(wal, reason, 0, runs) if runs else None
-        return await self._finish(wal, loss, forced=True)
+        return await self._mark_drained(wal, loss, forced=True)
 
-    async def _loss(self, wal: Wal, found: _SealedWal, lost: LostEntries) -> Loss | None:
+    async def _find_loss(self, wal: Wal, found: _SealedWal, lost: LostEntries) -> Loss | None:
         missing = max(0, wal.last - found.head) + len(found.damaged)
         names = {row.id for uid in lost.runs if (row := await self._store.directory.row(uid)) is not None}
         if missing:
@@ -175,11 +175,11 @@ class Takeover:
         now = self._clock.now_ms()
         return Loss(wal=wal.id, host=wal.host, at=now, reason=reason, batches=batches, runs=runs[:LOSS_RUNS_MAX])
 
-    async def _finish(self, wal: Wal, loss: Loss | None, *, forced: bool = False) -> Loss | None:
+    async def _mark_drained(self, wal: Wal, loss: Loss | None, *, forced: bool = False) -> Loss | None:
         """Mark a WAL as drained. If others were quicker, they have judged what is lost."""
         marked = await self._wals.mark_drained(wal.id, forced=forced, loss=loss)
         boundary("takeover.marked")
-        await self._delete(wal)
+        await self._delete_wal(wal)
         if not marked:
             return None
         if loss is None:

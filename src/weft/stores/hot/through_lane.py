@@ -22,7 +22,7 @@ from weft.stores.hot.drain_waits import DrainWaits
 from weft.stores.hot.owned_runs import OwnedRuns
 from weft.stores.hot.policy import HotPolicy
 from weft.stores.hot.tails import Tail, Tails
-from weft.stores.judge import is_anothers, is_elsewhere
+from weft.stores.judge import is_elsewhere, is_from_other_writer
 from weft.stores.redis.task_end import end_tasks
 
 log = logging.getLogger("weft")
@@ -99,7 +99,7 @@ class ThroughLane:
             for append, outcome in zip(batch, outcomes, strict=True):
                 if outcome is Outcome.ACCEPTED:
                     self._runs.learn_accepted(append, host, wal)
-                elif is_anothers(outcome) or is_elsewhere(outcome):
+                elif is_from_other_writer(outcome) or is_elsewhere(outcome):
                     self._runs.forget(append.uid)
             return outcomes
         finally:
@@ -109,22 +109,22 @@ class ThroughLane:
     async def _make_way(self, append: Append) -> None:
         """Drain the tail of a run on its own as far as it does not fit into one append with what follows it."""
         while (tail := self._tails.get(append.uid)) is not None:
-            if tail.is_before(append) and tail.fits_before(append):
+            if tail.is_continued_by(append) and tail.fits_with(append):
                 return
-            await self._drain([tail])
+            await self._drain_pieces([tail])
 
     async def _commit_merged(self, batch: Sequence[Append], host: HostId) -> list[Outcome]:
         tails = {append.uid: tail for append in batch if (tail := self._tails.get(append.uid)) is not None}
-        merged = [tails[append.uid].before(append) if append.uid in tails else append for append in batch]
-        others = self._due(RUNS_PER_TRANSACTION - len(batch), {append.uid for append in batch})
+        merged = [tails[append.uid].joined_with(append) if append.uid in tails else append for append in batch]
+        others = self._due_tails(RUNS_PER_TRANSACTION - len(batch), {append.uid for append in batch})
         riders = [tail.piece() for tail in others] if host == self._runs.host else []
         try:
-            answers = await self._write([*merged, *riders], host)
+            answers = await self._write_batch([*merged, *riders], host)
         except VALUE_ERRORS:
             if not riders:
                 raise
             riders = []  # one of them may be the reason: nobody else may be blamed
-            answers = await self._write(merged, host)
+            answers = await self._write_batch(merged, host)
         outcomes = answers[: len(batch)]
         for number, (append, whole) in enumerate(zip(batch, merged, strict=True)):
             if whole is append:
@@ -136,19 +136,20 @@ class ThroughLane:
             elif outcomes[number] is Outcome.ACCEPTED:
                 append.answers = whole.answers
                 self._note_drained(append.uid, append.seq)
-            elif is_anothers(outcomes[number]):
-                self._drop(append.uid)
-        for piece, outcome in zip(riders, answers[len(batch) :], strict=True):
-            await self._settle(piece, outcome)
+            elif is_from_other_writer(outcomes[number]):
+                self._drop_tail(append.uid)
+        await self._settle_each(riders, answers[len(batch) :])
         return outcomes
 
-    async def _write(self, batch: Sequence[Append], host: HostId) -> list[Outcome]:
+    async def _write_batch(self, batch: Sequence[Append], host: HostId) -> list[Outcome]:
         """Commit a batch to the durable store, ordered by run."""
-        order = sorted(range(len(batch)), key=lambda place: batch[place].uid)
+        by_run = {append.uid: append for append in batch}
+        uids = sorted(by_run)
         boundary("drain.before")
-        answers = await self._durable.log.commit([batch[place] for place in order], host)
+        answers = await self._durable.log.commit([by_run[uid] for uid in uids], host)
         boundary("drain.after")
-        return [answer for _, answer in sorted(zip(order, answers, strict=True))]
+        answer_of = dict(zip(uids, answers, strict=True))
+        return [answer_of[append.uid] for append in batch]
 
     @asynccontextmanager
     async def quiet(self) -> AsyncIterator[None]:
@@ -189,7 +190,7 @@ class ThroughLane:
         """Let the drainer look now whether there is something to drain."""
         self._wanted.set()
         if self._drainer is None or self._drainer.done():
-            self._drainer = asyncio.get_running_loop().create_task(self._run())
+            self._drainer = asyncio.get_running_loop().create_task(self._drain_forever())
 
     async def stop(self) -> None:
         """Stop draining. What is not drained is in the WAL."""
@@ -197,7 +198,7 @@ class ThroughLane:
         if task is not None:
             await end_tasks(task)
 
-    async def _run(self) -> None:
+    async def _drain_forever(self) -> None:
         """Drain tails as the policy says, until there are none."""
         pause = PAUSE_SECONDS_FIRST
         while len(self._tails):
@@ -222,7 +223,7 @@ class ThroughLane:
     async def _drain_due(self) -> None:
         now = asyncio.get_running_loop().time
         began = now()
-        await self._drain(self._due(RUNS_PER_TRANSACTION))
+        await self._drain_pieces(self._due_tails(RUNS_PER_TRANSACTION))
         rest = min(REST * (now() - began), REST_SECONDS_MAX)
         self._delay_seconds = max(self._delay_seconds_min, rest)
 
@@ -239,7 +240,7 @@ class ThroughLane:
         """Return whether a hop of this age is drained. The drainer must have something to do if it need not wait."""
         return since + self._delay_seconds <= now + SOON_SECONDS
 
-    def _due(self, most: int, without: set[RunUid] | None = None) -> list[Tail]:
+    def _due_tails(self, most: int, without: set[RunUid] | None = None) -> list[Tail]:
         """Return the tails to drain now, at most this many: those that somebody waits for, then the oldest."""
         if not len(self._tails) or most <= 0:
             return []
@@ -254,9 +255,9 @@ class ThroughLane:
             if tail.uid not in taken:
                 due.append(tail)
                 size -= tail.size_bytes if size >= BYTES_DUE else 0
-        return _fitting(due[:most])
+        return _tails_that_fit(due[:most])
 
-    async def _drain(self, tails: Sequence[Tail]) -> None:
+    async def _drain_pieces(self, tails: Sequence[Tail]) -> None:
         """Write pieces of tails to the durable store, in one transaction."""
         if not tails:
             return
@@ -264,25 +265,29 @@ class ThroughLane:
         assert host is not None, "only a host that has joined has tails"
         pieces = [tail.piece() for tail in tails]
         try:
-            outcomes = await self._write(pieces, host)
+            outcomes = await self._write_batch(pieces, host)
         except VALUE_ERRORS as error:
             if len(tails) == 1:
                 log.exception("weft: the store cannot hold what run %s did last", pieces[0].uid)
-                self._drop(pieces[0].uid, error)
+                self._drop_tail(pieces[0].uid, error)
                 return
             for tail in tails:
-                await self._drain([tail])
+                await self._drain_pieces([tail])
             return
-        for piece, outcome in zip(pieces, outcomes, strict=True):
-            await self._settle(piece, outcome)
+        await self._settle_each(pieces, outcomes)
 
-    async def _settle(self, piece: Append, outcome: Outcome) -> None:
-        """Take over the outcome of a piece of a tail."""
+    async def _settle_each(self, pieces: Sequence[Append], outcomes: Sequence[Outcome]) -> None:
+        """Take over the outcomes of pieces of tails."""
+        for piece, outcome in zip(pieces, outcomes, strict=True):
+            if outcome is Outcome.ACCEPTED:
+                self._note_drained(piece.uid, Seq(piece.seq + len(piece.events)))
+            else:
+                await self._settle_refused(piece, outcome)
+
+    async def _settle_refused(self, piece: Append, outcome: Outcome) -> None:
         tail = self._tails.get(piece.uid)
-        if outcome is Outcome.ACCEPTED:
-            self._note_drained(piece.uid, Seq(piece.seq + len(piece.events)))
-        elif tail is not None and (not is_elsewhere(outcome) or not await self._settle_by_row(tail)):
-            self._drop(piece.uid)
+        if tail is not None and (not is_elsewhere(outcome) or not await self._settle_by_row(tail)):
+            self._drop_tail(piece.uid)
 
     async def _settle_by_row(self, tail: Tail) -> bool:
         """Forget what the durable store has of a tail by the number in its row. Returns False if it is not ours."""
@@ -294,11 +299,12 @@ class ThroughLane:
 
     def _note_drained(self, uid: RunUid, upto: Seq) -> None:
         self._tails.drained(uid, upto)
-        self._waits.drained(uid, upto)
+        if self._waits:
+            self._waits.drained(uid, upto)
         self.on_drained(uid, upto)
         self.on_room()
 
-    def _drop(self, uid: RunUid, error: Exception | None = None) -> None:
+    def _drop_tail(self, uid: RunUid, error: Exception | None = None) -> None:
         """Forget a tail that the durable store has refused. ``error``: it cannot hold it."""
         if error is None:
             log.warning("weft: another host has run %s; what it did here last is not in its log", uid)
@@ -310,7 +316,7 @@ class ThroughLane:
         self.on_room()
 
 
-def _fitting(tails: Sequence[Tail]) -> list[Tail]:
+def _tails_that_fit(tails: Sequence[Tail]) -> list[Tail]:
     """Return the first of these tails, as many as fit into one transaction. At least one."""
     total = 0
     for count, tail in enumerate(tails):

@@ -22,7 +22,7 @@ return 'ok'
 Returns ``ok``, ``gone``, or the head: another number (a gap) or ``sealed`` with the number of the last entry.
 """
 
-SEAL: Final = """#!lua
+SEAL: Final = """#!lua flags=allow-oom
 local head = redis.call('GET', KEYS[1])
 if head and string.sub(head, 1, 6) ~= 'sealed' then
     head = 'sealed ' .. head
@@ -32,16 +32,20 @@ return head
 """
 """End a WAL, if it is there. KEYS: head. Returns ``sealed`` and the number of the last entry, or nothing.
 
-With its first line, a server that cannot be written refuses it even if the WAL is not there.
+With its first line, a server that is no primary refuses it even if the WAL is not there, and one that is full does not:
+what it holds of a dead host can still be read.
 """
 
 MARK: Final = """
-local now = redis.call('GET', KEYS[1])
-if now and now ~= ARGV[2] then return now end
+local now = redis.call('GET', KEYS[1]) or ''
+if now ~= ARGV[2] then return now end
 redis.call('SET', KEYS[1], ARGV[1])
 return ARGV[1]
 """
-"""Set the identity. KEYS: id. ARGV: the new value, and the one that it may replace. Returns the value that holds."""
+"""Set the identity. KEYS: id. ARGV: the new value, and the one that it replaces, empty if there must be none.
+
+Returns the value that holds, empty if there is none.
+"""
 
 
 class WalKeys(NamedTuple):

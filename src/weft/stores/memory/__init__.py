@@ -39,9 +39,9 @@ class MemoryStore:
     def __init__(self, url: str = "memory://") -> None:
         self.url = url
         self.offset_ms = 0
-        self._bind(MemoryContent())
+        self._bind_parts(MemoryContent())
 
-    def _bind(self, content: MemoryContent) -> None:
+    def _bind_parts(self, content: MemoryContent) -> None:
         self.content = content
         self.log = MemoryLog(content)
         self.directory = MemoryDirectory(content)
@@ -68,7 +68,7 @@ class MemoryStore:
     def share(self) -> MemoryStore:
         """Return a store over the same content, as another process would open it."""
         other = MemoryStore(self.url)
-        other._bind(self.content)
+        other._bind_parts(self.content)
         return other
 
     async def details(self) -> StoreDetails:

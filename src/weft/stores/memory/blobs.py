@@ -35,7 +35,7 @@ class MemoryBlobs:
     async def sweep(self, *, now: Millis, untouched_ms: int, limit: int = 500) -> int:
         """Delete unused blobs. Their time counts from the first sweep after ``put``, which has no clock."""
         unused = []
-        used = self._used()
+        used = self._used_digests()
         for digest, blob in self._content.blobs.items():
             if blob.touched is None:
                 blob.touched = now
@@ -45,7 +45,7 @@ class MemoryBlobs:
             del self._content.blobs[digest]
         return len(unused[:limit])
 
-    def _used(self) -> set[str]:
+    def _used_digests(self) -> set[str]:
         """Return the blobs to which runs, other blobs, mail and memos refer."""
         content = self._content
         used = set(content.refs)

@@ -30,7 +30,9 @@ class MemoryDirectory:
         start = None if query.after is None else parse_cursor(query.after)
         where = {name: canonical_json(value) for name, value in query.where.items()}
         matching = sorted(
-            (run for run in self._content.runs.values() if _matches(run, query, where)), key=_age_key, reverse=True
+            (run for run in self._content.runs.values() if _matches_query(run, query, where)),
+            key=_age_key,
+            reverse=True,
         )
         rest = matching if start is None else [run for run in matching if _age_key(run) < start]
         rows = [run.row() for run in rest[: query.limit]]
@@ -41,7 +43,7 @@ class MemoryDirectory:
         found = []
         for query in queries:
             where = {name: canonical_json(value) for name, value in query.where.items()}
-            total = sum(_matches(run, query, where) for run in self._content.runs.values())
+            total = sum(_matches_query(run, query, where) for run in self._content.runs.values())
             found.append(RunCount(min(total, limit), total > limit))
         return found
 
@@ -85,7 +87,7 @@ class MemoryDirectory:
 
     async def counts(self, below: RunUid | None = None, *, limit: int = 0) -> Mapping[str, int]:
         if below is not None:
-            return dict(Counter(run.status for run in self._below(below)[:limit]))
+            return dict(Counter(run.status for run in self._runs_below(below)[:limit]))
         runs = self._content.runs.values()
         return dict(Counter(run.status for run in runs if run.new.workflow not in INTERNAL_WORKFLOWS))
 
@@ -93,7 +95,7 @@ class MemoryDirectory:
         runs = (run for run in self._content.open.values() if run.id.startswith(id_prefix))
         return dict(Counter((run.new.workflow, run.new.version) for run in runs))
 
-    def _below(self, root: RunUid) -> list[StoredRun]:
+    def _runs_below(self, root: RunUid) -> list[StoredRun]:
         children: dict[RunUid, list[StoredRun]] = {}
         for run in self._content.open.values():
             if run.new.parent is not None:
@@ -108,7 +110,7 @@ def _age_key(run: StoredRun) -> tuple[int, str]:
     return run.new.created_at, run.new.uid
 
 
-def _matches(run: StoredRun, query: RunQuery, where: Mapping[str, str]) -> bool:
+def _matches_query(run: StoredRun, query: RunQuery, where: Mapping[str, str]) -> bool:
     new = run.new
     return (
         (query.workflow is None or new.workflow == query.workflow)

@@ -9,7 +9,7 @@ from weft.core.ids import HostId, Millis
 from weft.ports.store import NEVER
 from weft.ports.tasks import ADMITTED, WORKFLOW_LIMIT, KeyLimit, LimitedKey, TaskOffer
 from weft.stores.judge import is_current
-from weft.stores.key_turns import Key, Started, give_turn, give_turns
+from weft.stores.key_turns import Key, Started, count_until, give_turn, give_turns, is_too_late
 from weft.stores.memory.content import MemoryContent, OfferedTask
 
 
@@ -39,7 +39,10 @@ class MemoryKeys:
 
     def ready(self, most: int) -> Sequence[Key]:
         line = self._content.ready_keys.items()
-        return list(islice((key for key, at in line if at <= self._now and self._may_serve(key.limit)), most))
+        return list(islice((key for key, at in line if self._is_due(key, at) and self._may_serve(key.limit)), most))
+
+    def _is_due(self, key: Key, at: Millis) -> bool:
+        return at <= self._now or is_too_late(self.limit_of(key), at, self._now)
 
     def limit_of(self, key: Key) -> KeyLimit | None:
         return self._content.key_limits.get(key.limit)
@@ -48,7 +51,11 @@ class MemoryKeys:
         return sum(1 for number in self._of_key.get(key, ()) if self._is_taken(number))
 
     def started(self, key: Key) -> Started:
-        ends = [until for until in self._content.key_starts.get(key, ()) if until > self._now]
+        limit, starts = self.limit_of(key) or KeyLimit(), self._content.key_starts
+        ends = [until for until in starts.get(key, ()) if until > self._now]
+        if any(is_too_late(limit, until, self._now) for until in ends):
+            last = count_until(limit, self._now)
+            ends = starts[key] = [min(until, last) for until in ends]
         return Started(len(ends), min(ends, default=self._now))
 
     def take(self, key: Key, most: int) -> int:
@@ -117,7 +124,7 @@ def admit_runs(content: MemoryContent, now: Millis, most: int) -> int:
     return len(table.taken)
 
 
-def list_keys(content: MemoryContent) -> list[LimitedKey]:
+def limited_keys(content: MemoryContent) -> list[LimitedKey]:
     """Return the keys that have tasks or runs, those with the most waiting first."""
     found: dict[Key, list[OfferedTask]] = {}
     for row in (*content.tasks.values(), *content.unwanted):

@@ -55,7 +55,7 @@ class MemoryLog:
 
     async def commit(self, batch: Sequence[Append], host: HostId) -> Sequence[Outcome]:
         check_numbering(batch)
-        return [self._commit(append, host) for append in batch]
+        return [self._commit_append(append, host) for append in batch]
 
     async def load(self, uid: RunUid, *, fold: int) -> Loaded | None:
         run = self._content.runs.get(uid)
@@ -96,7 +96,7 @@ class MemoryLog:
         return rows
 
     async def release(self, releases: Sequence[Release]) -> Sequence[Outcome]:
-        return [self._release(release) for release in releases]
+        return [self._release_run(release) for release in releases]
 
     async def send(self, mail: Sequence[Mail]) -> Sequence[Sent]:
         sent = [self._content.deliver(msgspec.structs.replace(piece, urgent=False)) for piece in mail]
@@ -107,11 +107,11 @@ class MemoryLog:
         return sent
 
     async def create(self, runs: Sequence[NewRun]) -> Sequence[Outcome]:
-        return [self._create(new) for new in runs]
+        return [self._create_run(new) for new in runs]
 
     async def write_run(self, run: Append) -> Outcome:
         check_numbering([run])
-        return self._commit(run, NOBODY)
+        return self._commit_append(run, NOBODY)
 
     async def write_together(self, batch: Sequence[Append], entry: AuditEntry | None = None) -> Sequence[Outcome]:
         check_numbering(batch)
@@ -120,7 +120,7 @@ class MemoryLog:
             if entry is not None and not self._content.write_once(entry):
                 return judge_recorded(batch)
             for append in batch:
-                self._write(self._content.runs[append.uid], append)
+                self._write_append(self._content.runs[append.uid], append)
         return outcomes
 
     async def keys(self, uid: RunUid) -> Sequence[KeyRow]:
@@ -154,13 +154,13 @@ class MemoryLog:
         hot = run is not None and run.wal is not None and not self._content.is_drained(run.wal)
         return judge_together(run, append, hot=hot)
 
-    def _create(self, new: NewRun) -> Outcome:
+    def _create_run(self, new: NewRun) -> Outcome:
         outcome = judge_create(taken=new.id in self._content.ids or new.uid in self._content.runs)
         if outcome is Outcome.ACCEPTED:
             self._content.add(new, new.id)
         return outcome
 
-    def _release(self, release: Release) -> Outcome:
+    def _release_run(self, release: Release) -> Outcome:
         run = self._content.runs.get(release.uid)
         outcome = judge_release(run, release)
         if run is not None and outcome is Outcome.ACCEPTED:
@@ -168,27 +168,27 @@ class MemoryLog:
             _store_snapshot(run, release.snapshot)
         return outcome
 
-    def _commit(self, append: Append, host: HostId) -> Outcome:
+    def _commit_append(self, append: Append, host: HostId) -> Outcome:
         if append.create is not None:
-            outcome = self._create(append.create)
+            outcome = self._create_run(append.create)
         else:
             run = self._content.runs.get(append.uid)
-            others = self._others(run) if run is not None and takes_slot(append) else []
+            others = self._others_in_slot(run) if run is not None and takes_slot(append) else []
             outcome = judge_append(run, append, host, _key_facts(run, append), is_slot_taken=bool(others))
         if outcome is Outcome.ACCEPTED:
-            self._write(self._content.runs[append.uid], append)
+            self._write_append(self._content.runs[append.uid], append)
         return outcome
 
-    def _others(self, run: StoredRun) -> list[StoredRun]:
+    def _others_in_slot(self, run: StoredRun) -> list[StoredRun]:
         """Return the other open runs that have the slot of a singleton."""
         return [one for one in self._content.with_slot(run.slot) if one is not run and is_singleton(run.slot)]
 
-    def _write(self, run: StoredRun, append: Append) -> None:
+    def _write_append(self, run: StoredRun, append: Append) -> None:
         if append.events:
             run.events.extend(append.events)
             run.seq = append.events[-1].seq
             run.updated_at = append.events[-1].at
-        _consume(run, append)
+        _consume_mail(run, append)
         if append.resolved is not None:
             run.new = msgspec.structs.replace(run.new, version=append.resolved.version, style=append.resolved.style)
         if append.attributes is not None:
@@ -228,7 +228,7 @@ def _taken_keys(run: StoredRun, append: Append) -> set[str | None]:
     return {run.inbox[name].key for name in append.taken if name in run.inbox}
 
 
-def _consume(run: StoredRun, append: Append) -> None:
+def _consume_mail(run: StoredRun, append: Append) -> None:
     """Consume mail. Its key becomes free unless an event uses it, so a rejected command uses up no key."""
     for key in _taken_keys(run, append):
         if key is not None:

@@ -31,8 +31,8 @@ class MemoryRetention:
 
     async def doom(self, uid: RunUid, rule: DoomRule, entry: AuditEntry | None = None) -> DoomResult:
         content = self._content
-        tree = self._tree(uid)
-        result = judge_doom([self._facts(run, rule.named_by) for run in tree], rule)
+        tree = self._tree_of(uid)
+        result = judge_doom([self._tree_facts(run, rule.named_by) for run in tree], rule)
         if result.outcome is DoomOutcome.DOOMED and not rule.dry_run:
             for run in tree:
                 content.doomed[run.new.uid] = content.runs.pop(run.new.uid)
@@ -65,7 +65,8 @@ class MemoryRetention:
     async def ended(self, query: EndedQuery) -> EndedPage:
         start = (-1, "") if query.after is None else parse_cursor(query.after)
         found = sorted(
-            (run for run in self._content.runs.values() if _matches(run, query) and _age_key(run) > start), key=_age_key
+            (run for run in self._content.runs.values() if _matches_query(run, query) and _age_key(run) > start),
+            key=_age_key,
         )
         page = [_ended_run(run) for run in found[: query.limit]]
         more = len(found) > query.limit
@@ -99,7 +100,7 @@ class MemoryRetention:
         recent = sum(1 for run in runs if run.new.created_at >= since)
         return StoreSize(runs=len(runs), recent=recent, size_bytes=None)
 
-    def _tree(self, root: RunUid) -> list[StoredRun]:
+    def _tree_of(self, root: RunUid) -> list[StoredRun]:
         """Return a run and all runs below it."""
         first = self._content.runs.get(root)
         if first is None:
@@ -113,7 +114,7 @@ class MemoryRetention:
             found.extend(children.get(run.new.uid, ()))
         return found
 
-    def _facts(self, run: StoredRun, named_by: str | None) -> TreeRun:
+    def _tree_facts(self, run: StoredRun, named_by: str | None) -> TreeRun:
         uid = run.new.uid
         named = named_by is not None and any(
             other.attributes.get(named_by) == uid for other in self._content.open.values()
@@ -173,7 +174,7 @@ def _age_key(run: StoredRun) -> tuple[int, str]:
     return run.new.created_at, run.new.uid
 
 
-def _matches(run: StoredRun, query: EndedQuery) -> bool:
+def _matches_query(run: StoredRun, query: EndedQuery) -> bool:
     new = run.new
     return (
         new.parent is None

@@ -10,7 +10,7 @@ from msgspec import UNSET
 from weft.core.ids import RunId, RunUid
 from weft.ports.new_run import START_MAIL
 from weft.ports.starts import RuledStart, StartAnswer, StartOutcome
-from weft.stores.judge_starts import StartFacts, StartVerdict, UsedId, answer_of, judge_start
+from weft.stores.judge_starts import StartFacts, StartVerdict, UsedId, judge_start, start_answer
 from weft.stores.memory.content import MemoryContent
 from weft.stores.rows import added_input, cancel_mail
 
@@ -40,13 +40,13 @@ class MemoryStarts:
             open_runs=[run.row() for run in content.with_slot(new.slot)],
             is_taken=new.id in content.ids or new.uid in content.runs,
             stored=content.start_rules.get(new.workflow),
-            used=self._used(new.id) if start.chosen else None,
+            used=self._find_used_id(new.id) if start.chosen else None,
         )
         verdict = judge_start(start, facts)
         self._carry_out(start, verdict)
-        return answer_of(verdict)
+        return start_answer(verdict)
 
-    def _used(self, id: RunId) -> UsedId | None:
+    def _find_used_id(self, id: RunId) -> UsedId | None:
         uid, digest = self._content.start_ids.get(id, (None, ""))
         run = self._content.runs.get(uid) if uid is not None else None
         return UsedId(run.new.uid, run.id, digest) if run is not None else None

@@ -26,9 +26,9 @@ class MemoryStepLogs:
                 continue
             stored.batch = (batch.host, batch.number)
             for line in lines:
-                _add(stored, line)
+                _add_line(stored, line)
             if len(stored.lines) > limits.lines or stored.size_bytes > limits.size_bytes:
-                _trim(stored, limits.trimmed())
+                _trim_lines(stored, limits.trimmed())
 
     async def read(self, uid: RunUid, query: LogQuery) -> Sequence[StoredLine]:
         stored = self._content.step_lines.get(uid) if uid in self._content.runs else None
@@ -48,7 +48,7 @@ class MemoryStepLogs:
         return LogTotals() if stored is None else LogTotals(stored.last, len(stored.lines), stored.size_bytes)
 
 
-def _add(stored: StoredLines, line: NewLine) -> None:
+def _add_line(stored: StoredLines, line: NewLine) -> None:
     stored.last += line.lost + 1
     stored.size_bytes += len(line.text.encode())
     stored.lines.append(
@@ -64,7 +64,7 @@ def _add(stored: StoredLines, line: NewLine) -> None:
     )
 
 
-def _trim(stored: StoredLines, limits: LogLimits) -> None:
+def _trim_lines(stored: StoredLines, limits: LogLimits) -> None:
     """Delete the oldest lines until the rest is within the limits."""
     gone = 0
     for line in stored.lines:

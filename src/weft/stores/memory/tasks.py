@@ -24,8 +24,8 @@ from weft.ports.tasks import (
 from weft.stores.judge import is_current
 from weft.stores.key_turns import Key, KeyAdmission, give_turns
 from weft.stores.memory.content import MemoryContent, OfferedTask, task_key
-from weft.stores.memory.keys import MemoryKeys, admit_run, admit_runs, list_keys
-from weft.stores.queues import UNLIMITED, RankedTask, WantedTasks, room, take_tasks
+from weft.stores.memory.keys import MemoryKeys, admit_run, admit_runs, limited_keys
+from weft.stores.queues import UNLIMITED, RankedTask, WantedTasks, take_tasks, tasks_allowed
 
 
 class MemoryTasks:
@@ -36,10 +36,10 @@ class MemoryTasks:
 
     async def offer(self, tasks: Sequence[TaskOffer]) -> None:
         for task in tasks:
-            if self._insert(task) is not None and task.limit:
+            if self._insert_task(task) is not None and task.limit:
                 self._content.ready_keys.setdefault(Key(task.limit, task.key), Millis(0))
 
-    def _insert(self, task: TaskOffer) -> OfferedTask | None:
+    def _insert_task(self, task: TaskOffer) -> OfferedTask | None:
         """Insert the row of a task; None if there is one, or if its run is in another epoch."""
         content, place = self._content, task_key(task)
         run = content.runs.get(task.uid)
@@ -86,7 +86,7 @@ class MemoryTasks:
         admission = KeyAdmission(MemoryKeys(content, rows, lambda _: True, lambda _: True, now), now)
         taken, has_plain = [], False
         for place, task in enumerate(offered):
-            row = self._insert(task)
+            row = self._insert_task(task)
             may_begin = place < most and task.not_before <= now and _is_plain(content.limits.get(task.queue))
             if row is None or not task.limit:
                 has_plain = has_plain or row is not None
@@ -171,7 +171,7 @@ class MemoryTasks:
         return TaskStanding(running=len(running), ahead=len(ahead), runs=runs)
 
     async def limited_keys(self, *, limit: int) -> Sequence[LimitedKey]:
-        return list_keys(self._content)[:limit]
+        return limited_keys(self._content)[:limit]
 
 
 class _MemoryWaiting:
@@ -206,7 +206,7 @@ class _MemoryWaiting:
         running = sum(1 for row in content.tasks.values() if row.host is not None and row.offer.queue == queue)
         recent = [at for at in content.handed_out.get(queue, ()) if at > self._now - limits.per_ms]
         content.handed_out[queue] = recent
-        return room(limits, running=running, handed_out=len(recent))
+        return tasks_allowed(limits, running=running, handed_out=len(recent))
 
     def hand_out(self, numbers: Sequence[int]) -> None:
         for number in numbers:

@@ -25,13 +25,13 @@ class MemoryWals:
         self._content = content
         self.server: WalServer | None = None
         self.on_asked: Callable[[RunUid], None] = lambda _: None
-        content.drain_askers.append(self._ask)
+        content.drain_askers.append(self._notify_asked)
 
     def ask_to_drain(self, uid: RunUid) -> None:
         for ask in self._content.drain_askers:
             ask(uid)
 
-    def _ask(self, uid: RunUid) -> None:
+    def _notify_asked(self, uid: RunUid) -> None:
         self.on_asked(uid)
 
     async def namespace(self) -> str:

@@ -35,7 +35,7 @@ class PostgresBlobs:
         self._pool = pool
 
     async def put(self, data: bytes) -> str:
-        digest = await digest_of(data)
+        digest = await blob_digest(data)
         # Content that is already stored is not sent again.
         if not await fetch_value(self._pool, _TOUCH, digest):
             await fetch(self._pool, _PUT, digest, list(set(blobs_in(data))), data)
@@ -45,7 +45,7 @@ class PostgresBlobs:
         data: bytes | None = await fetch_value(self._pool, "SELECT data FROM blobs WHERE hash = $1", digest)
         if data is None:
             raise NotFound(f"No blob has the digest {digest}.", digest=digest)
-        if await digest_of(data) != digest:
+        if await blob_digest(data) != digest:
             raise Corrupt(f"The content of blob {digest} does not match its digest.", digest=digest)
         return data
 
@@ -55,7 +55,7 @@ class PostgresBlobs:
         return int(await fetch_value(self._pool, _SWEEP, now - untouched_ms, limit))
 
 
-async def digest_of(data: bytes) -> str:
+async def blob_digest(data: bytes) -> str:
     """Return the SHA-256 of content, in hexadecimal."""
     if len(data) <= SMALL_BYTES_MAX:
         return hashlib.sha256(data).hexdigest()

@@ -15,11 +15,11 @@ from weft.ports.store import Append, Outcome
 from weft.stores.ledger_rows import (
     COLUMNS,
     changed_rows,
+    ledger_columns,
+    ledger_row,
     reservation_text,
     reservations_of,
-    row_of,
     touched_scopes,
-    values_of,
 )
 from weft.stores.postgres.commit import COMMIT, commit_values, parse_outcomes, split_calls
 from weft.stores.postgres.pool import Pool, fetch
@@ -58,7 +58,7 @@ class PostgresBudgets:
         self._pool = pool
 
     async def read(self, scopes: Sequence[str]) -> Sequence[LedgerRow]:
-        return [row_of(row) for row in await fetch(self._pool, _READ, list(scopes))]
+        return [ledger_row(row) for row in await fetch(self._pool, _READ, list(scopes))]
 
     async def forget(self, *, ended_before: Millis) -> int:
         return int((await fetch(self._pool, _FORGET, ended_before))[0][0])
@@ -96,10 +96,10 @@ async def apply_moves(session: Session, accepted: Sequence[Append], reserved: di
     if not moving:
         return
     scopes = {scope for append in moving for scope in touched_scopes(append, reserved.values())}
-    ledger = Ledger([row_of(row) for row in await session.fetch(_READ, sorted(scopes))], reserved)
+    ledger = Ledger([ledger_row(row) for row in await session.fetch(_READ, sorted(scopes))], reserved)
     for append in moving:
         append.answers = ledger.apply(append.uid, append.ledger)
-    rows = [(*values_of(row), run_of(row.scope)) for _, row in changed_rows(ledger)]
+    rows = [(*ledger_columns(row), run_of(row.scope)) for _, row in changed_rows(ledger)]
     if rows:
         await session.executemany(_WRITE, rows)
     if ledger.gone:

@@ -28,27 +28,27 @@ class CallGroup(Generic[Row, Answer]):
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append((row, answer))
         if self._calling is None:
-            self._calling = asyncio.get_running_loop().create_task(self._run())
+            self._calling = asyncio.get_running_loop().create_task(self._call_batches())
         return await answer
 
-    async def _run(self) -> None:
+    async def _call_batches(self) -> None:
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting[:ROWS_PER_CALL], self._waiting[ROWS_PER_CALL:]
-                await self._pass(batch)
+                await self._call_batch(batch)
         finally:
             self._calling = None
 
-    async def _pass(self, batch: Sequence[tuple[Row, asyncio.Future[Answer]]]) -> None:
+    async def _call_batch(self, batch: Sequence[tuple[Row, asyncio.Future[Answer]]]) -> None:
         try:
             answers = await self._call([row for row, _ in batch])
         except BadValue as error:
             if len(batch) == 1:
-                _fail(batch, error)
+                _fail_futures(batch, error)
             for one in batch if len(batch) > 1 else ():  # the others must not suffer for one bad value
-                await self._pass([one])
+                await self._call_batch([one])
         except BaseException as error:
-            _fail(batch, error)
+            _fail_futures(batch, error)
             if not isinstance(error, Exception):
                 raise
         else:
@@ -57,7 +57,7 @@ class CallGroup(Generic[Row, Answer]):
                     future.set_result(answer)
 
 
-def _fail(batch: Sequence[tuple[Row, asyncio.Future[Answer]]], error: BaseException) -> None:
+def _fail_futures(batch: Sequence[tuple[Row, asyncio.Future[Answer]]], error: BaseException) -> None:
     for _, future in batch:
         if not future.done():
             future.cancel() if isinstance(error, asyncio.CancelledError) else future.set_exception(error)

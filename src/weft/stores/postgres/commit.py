@@ -15,7 +15,8 @@ from weft.core.ids import HostId
 from weft.ports.new_run import NewRun
 from weft.ports.store import OVER_STATUSES, Append, Outcome
 from weft.stores.checksums import event_crc, uid_crc
-from weft.stores.postgres.rows import json_text, mail_values, new_fields, snapshot_columns
+from weft.stores.postgres.rows import mail_values, new_fields, snapshot_columns
+from weft.stores.rows import json_text
 
 COMMIT = f"SELECT commit_batch({', '.join(f'${n}' for n in range(1, 25))})"
 
@@ -64,10 +65,10 @@ def commit_values(appends: Sequence[Append], host: HostId, wal: int | None = Non
     ]
     snapshots = snapshot_columns([(append.uid, append.snapshot) for append in appends])
     targets = [mail.to for append in appends for mail in append.mail]
-    return [*heads, *_events(appends), *snapshots, targets, _rare_parts(appends, wal)]
+    return [*heads, *_event_columns(appends), *snapshots, targets, _rare_parts(appends, wal)]
 
 
-def _events(appends: Sequence[Append]) -> tuple[list[int], list[int], list[int], list[int], list[str]]:
+def _event_columns(appends: Sequence[Append]) -> tuple[list[int], list[int], list[int], list[int], list[str]]:
     places, seqs, ats, crcs, bodies = [], [], [], [], []
     for place, append in enumerate(appends, 1):
         uid_sum = uid_crc(append.uid)

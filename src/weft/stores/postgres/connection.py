@@ -36,7 +36,7 @@ class Connection:
         async with self._lock:
             session = self._session
             if session is None or session.is_closed():
-                session = await self._open()
+                session = await self._open_session()
             try:
                 with translate_errors(self._address):
                     if self._limits_ms != self.lease_ms:
@@ -63,7 +63,7 @@ class Connection:
         if session is not None:
             await close_session(session)
 
-    async def _open(self) -> Session:
+    async def _open_session(self) -> Session:
         if self.closed:
             raise Unavailable(f"The store {self._address.safe_url} was closed.")
         self._limits_ms = LEASE_MS

@@ -56,7 +56,7 @@ class PostgresDefinitions:
 
     async def versions(self, name: str | None = None) -> Sequence[Definition]:
         text = f"{_SELECT} WHERE $1::text IS NULL OR name = $1 ORDER BY name, created_at, num"
-        return [_definition(row) for row in await fetch(self._pool, text, name)]
+        return [_definition_of_row(row) for row in await fetch(self._pool, text, name)]
 
     async def names(self, style: str) -> Sequence[tuple[str, str]]:
         text = 'SELECT name, version FROM definitions WHERE style = $1 ORDER BY name COLLATE "C", version COLLATE "C"'
@@ -73,10 +73,10 @@ class PostgresDefinitions:
 
     async def _fetch_one(self, text: str, *values: str) -> Definition | None:
         row = await fetch_row(self._pool, text, *values)
-        return None if row is None else _definition(row)
+        return None if row is None else _definition_of_row(row)
 
 
-def _definition(row: Record) -> Definition:
+def _definition_of_row(row: Record) -> Definition:
     return Definition(
         name=row["name"],
         version=row["version"],

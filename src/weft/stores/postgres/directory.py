@@ -44,7 +44,7 @@ _ORPHANED_WITH_MAIL = (
 )
 
 
-def _due(rank: str, order: str) -> str:
+def _due_runs_query(rank: str, order: str) -> str:
     return (
         f"SELECT r.wake_at AS since, {OF_RUNS} FROM runs r WHERE r.wake_at <= $4 AND r.owner IS NULL AND {rank} "
         f"AND {_WANTED} AND {_UNLESS_HELD} AND {_NOT_BEHIND} ORDER BY {order} LIMIT $5"
@@ -67,12 +67,12 @@ _DUE_BY_PRIORITY = (
     f"WITH RECURSIVE ranks (rank) AS (({_PRIORITY} ORDER BY r.priority DESC LIMIT 1) UNION ALL "
     f"SELECT ({_PRIORITY} AND r.priority < k.rank ORDER BY r.priority DESC LIMIT 1) "
     "FROM ranks k WHERE k.rank IS NOT NULL) SELECT one.* FROM ranks k CROSS JOIN LATERAL "
-    f"({_due('r.priority <> 0 AND r.priority = k.rank', 'r.wake_at, r.created_at, r.uid')}) AS one "
+    f"({_due_runs_query('r.priority <> 0 AND r.priority = k.rank', 'r.wake_at, r.created_at, r.uid')}) AS one "
     "ORDER BY one.priority DESC, one.wake_at, one.created_at, one.uid LIMIT $5"
 )
 # Runs with a priority have indexes of their own, so that a long line of others does not hide them.
 _UNOWNED = (
-    _due("r.priority = 0", "r.wake_at, r.created_at, r.uid"),
+    _due_runs_query("r.priority = 0", "r.wake_at, r.created_at, r.uid"),
     _with_mail("r.priority = 0", "r.mail_at, r.created_at, r.uid"),
     _DUE_BY_PRIORITY,
     _with_mail("r.priority <> 0", "r.priority DESC, r.mail_at, r.created_at, r.uid"),

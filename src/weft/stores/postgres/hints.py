@@ -76,13 +76,17 @@ class Hints:
 
     async def take_hint(self) -> bool:
         """Return whether another process has sent a hint since the last call, or may have. Raises Unavailable."""
-        if not self._received and time.monotonic() - self._reported_at < SILENCE_SECONDS_MAX and not await self._ask():
+        if (
+            not self._received
+            and time.monotonic() - self._reported_at < SILENCE_SECONDS_MAX
+            and not await self._is_hint_pending()
+        ):
             return False
         self._received = False
         self._reported_at = time.monotonic()
         return True
 
-    async def _ask(self) -> bool:
+    async def _is_hint_pending(self) -> bool:
         """Return whether there is a hint that has not been delivered, or may be."""
         if self._redis is not None:
             return not self._redis.hears
@@ -98,14 +102,14 @@ class Hints:
             return
         self._again = True
         if self._sending is None:
-            self._sending = asyncio.get_running_loop().create_task(self._send())
+            self._sending = asyncio.get_running_loop().create_task(self._send_hints())
 
     def ask_to_drain(self, uid: str) -> None:
         """Ask the owner of a run to drain it. Only hosts with Redis have anything to drain."""
         if self._redis is not None:
             self._redis.ask_to_drain(uid)
 
-    async def _send(self) -> None:
+    async def _send_hints(self) -> None:
         assert self._connection is not None
         try:
             while self._again:

@@ -11,8 +11,8 @@ import msgspec
 from weft.core.ids import RunId, RunUid
 from weft.ports.retention import NEWEST, AuditEntry
 from weft.stores.postgres.pool import Pool, fetch, fetch_value
-from weft.stores.postgres.rows import json_text
 from weft.stores.postgres.session import Record
+from weft.stores.rows import json_text
 
 AUDIT = (
     "INSERT INTO audit (at, verb, run, uid, workflow, by, reason, details) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) "
@@ -51,12 +51,12 @@ class PostgresHolds:
 
     async def find(self, uids: Sequence[RunUid]) -> Mapping[RunUid, AuditEntry]:
         text = f"SELECT {_ENTRY} FROM holds h JOIN audit a ON a.num = h.entry WHERE h.uid = ANY ($1::text[])"
-        return {RunUid(row["uid"]): _entry(row) for row in await fetch(self._pool, text, list(uids))}
+        return {RunUid(row["uid"]): _entry_of_row(row) for row in await fetch(self._pool, text, list(uids))}
 
     async def audit(self, *, run: RunId | None = None, before: int = NEWEST, limit: int = 100) -> Sequence[AuditEntry]:
         where = "$1::text IS NULL" if run is None else "a.run = $1"
         text = f"SELECT {_ENTRY} FROM audit a WHERE {where} AND a.num < $2 ORDER BY a.num DESC LIMIT $3"
-        return [_entry(row) for row in await fetch(self._pool, text, run, before, limit)]
+        return [_entry_of_row(row) for row in await fetch(self._pool, text, run, before, limit)]
 
 
 def entry_values(entry: AuditEntry) -> tuple[Any, ...]:
@@ -65,5 +65,5 @@ def entry_values(entry: AuditEntry) -> tuple[Any, ...]:
     return *head, json_text(entry.details)
 
 
-def _entry(row: Record) -> AuditEntry:
+def _entry_of_row(row: Record) -> AuditEntry:
     return AuditEntry(**{**dict(row.items()), "details": msgspec.json.decode(row["details"])})

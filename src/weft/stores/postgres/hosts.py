@@ -15,8 +15,8 @@ from weft.ports.tasks import ADMITTED, STREAM
 from weft.stores.postgres.connection import Connection
 from weft.stores.postgres.hints import Hints
 from weft.stores.postgres.pool import fetch, fetch_value
-from weft.stores.postgres.rows import json_text
 from weft.stores.postgres.session import Record
+from weft.stores.rows import json_text
 from weft.stores.silent_hosts import SilentHosts
 
 # Selects the hosts that own runs, have taken tasks or have a WAL that is not drained, including hosts that have left
@@ -157,7 +157,7 @@ class PostgresHosts:
         gone = busy - {HostId(row["host"]) for row in rows}
         living = []
         for row in rows:
-            stood_ms = await self._stood_ms(row, monotonic)
+            stood_ms = await self._measure_silence(row, monotonic)
             if stood_ms < row["lease_ms"] and not await self._has_session_ended(row, stood_ms):
                 living.append(HostId(row["host"]))
                 continue
@@ -171,10 +171,10 @@ class PostgresHosts:
         self._living = living
         return sorted(gone)
 
-    async def _stood_ms(self, row: Record, monotonic: float) -> float:
+    async def _measure_silence(self, row: Record, monotonic: float) -> float:
         """Return how long a host has been silent, and record it for other observers."""
         host, beats, known_ms = row["host"], row["beats"], row["stood_ms"]
-        stood_ms = self._silent.stood_ms(host, beats=beats, monotonic=monotonic, known_ms=known_ms)
+        stood_ms = self._silent.measure_silence(host, beats=beats, monotonic=monotonic, known_ms=known_ms)
         # Recorded early, because short-lived observers may never see a whole lease pass.
         is_notable = max(stood_ms, row["silent_ms"]) >= row["lease_ms"] * RECORDED_SHARE
         if is_notable and stood_ms > known_ms and known_ms < row["lease_ms"]:

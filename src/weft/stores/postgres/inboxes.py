@@ -20,7 +20,7 @@ from weft.stores.postgres.session import Record
 _MAIL = "uid, id, body, at, key, digest, crc"
 
 
-def _waiting(host: str, limit: str) -> str:
+def _waiting_mail_query(host: str, limit: str) -> str:
     return (
         "SELECT r.uid, i.id, i.body, i.at, i.key, i.digest, i.crc, r.mail_at, i.n FROM ("
         f"SELECT num, uid, mail_at FROM runs WHERE mail_at IS NOT NULL AND owner = {host} "
@@ -28,11 +28,11 @@ def _waiting(host: str, limit: str) -> str:
     )
 
 
-WAITING = f"SELECT {_MAIL} FROM ({_waiting('$1', '$2')}) AS m ORDER BY mail_at, uid, n"
+WAITING = f"SELECT {_MAIL} FROM ({_waiting_mail_query('$1', '$2')}) AS m ORDER BY mail_at, uid, n"
 NEWS = (
     f"SELECT EXISTS (SELECT 1 FROM ({REASONS}) AS reasons) AS claimable, ({NEXT_WAKE}) AS wake_at, "
     f"{', '.join(f'm.{name}' for name in _MAIL.split(', '))} "
-    f"FROM (SELECT 1) AS one LEFT JOIN ({_waiting('$6', '$7')}) AS m ON true ORDER BY m.mail_at, m.uid, m.n"
+    f"FROM (SELECT 1) AS one LEFT JOIN ({_waiting_mail_query('$6', '$7')}) AS m ON true ORDER BY m.mail_at, m.uid, m.n"
 )
 
 
@@ -56,7 +56,7 @@ class PostgresInboxes:
         return Addressed(row, sent)
 
     async def waiting(self, host: HostId, *, limit: int) -> Mapping[RunUid, Sequence[Mail] | Corrupt]:
-        return _inboxes(await fetch(self._pool, WAITING, host, limit))
+        return _inboxes_of_rows(await fetch(self._pool, WAITING, host, limit))
 
     async def news(
         self, host: HostId, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
@@ -67,8 +67,8 @@ class PostgresInboxes:
         rows = await fetch(self._pool, NEWS, names, versions, list(dead), now, 1, host, limit)
         claimable, wake_at = rows[0][:2]
         mail = [row[2:] for row in rows if row["uid"] is not None]
-        return News(inboxes=_inboxes(mail), claimable=claimable, wake_at=wake_at)
+        return News(inboxes=_inboxes_of_rows(mail), claimable=claimable, wake_at=wake_at)
 
 
-def _inboxes(rows: Sequence[Record]) -> dict[RunUid, Sequence[Mail] | Corrupt]:
+def _inboxes_of_rows(rows: Sequence[Record]) -> dict[RunUid, Sequence[Mail] | Corrupt]:
     return checked_inboxes((uid, name, body.encode(), *rest) for uid, name, body, *rest in rows)

@@ -34,7 +34,6 @@ from weft.stores.postgres.pool import Pool, fetch, fetch_row, fetch_value
 from weft.stores.postgres.rows import (
     OF_RUNS,
     RUN_COLUMNS,
-    json_text,
     mail_values,
     new_fields,
     parse_mail,
@@ -45,6 +44,7 @@ from weft.stores.postgres.session import Record
 from weft.stores.postgres.starts import commit_reopening
 from weft.stores.postgres.together import write_all
 from weft.stores.postgres.whole_run import write_whole
+from weft.stores.rows import json_text
 
 EVENTS_PER_READ = 5_000
 """More events than this are read with several queries. The result is consistent, because events never change."""
@@ -150,7 +150,7 @@ class PostgresLog:
         found = await fetch_row(self._pool, _LOAD_AFTER_SNAPSHOT, uid, fold, 0, EVENTS_PER_READ)
         if found is None:
             return None
-        snapshot = _snapshot(uid, fold, found)
+        snapshot = _snapshot_of_row(uid, fold, found)
         if snapshot is None and found["s_seq"] is not None:
             # A damaged snapshot is ignored: it is only a cache, and the log has everything.
             found = await fetch_row(self._pool, _LOAD, uid, fold, 0, EVENTS_PER_READ)
@@ -160,7 +160,7 @@ class PostgresLog:
         if snapshot is not None and snapshot.seq < cut:
             snapshot = None
         after = Seq(cut) if snapshot is None else snapshot.seq
-        events = checked_events(uid, after, _columns(found, "e_seq", "e_at", "e_body", "e_crc"))
+        events = checked_events(uid, after, _rows_of_columns(found, "e_seq", "e_at", "e_body", "e_crc"))
         while len(events) >= EVENTS_PER_READ and after + len(events) < row.seq:
             left = row.seq - after - len(events)
             more = await self.events(uid, after=Seq(after + len(events)), limit=min(left, EVENTS_PER_READ))
@@ -168,7 +168,7 @@ class PostgresLog:
                 break
             events.extend(more)
         check_log_end(uid, after + len(events), row.seq)
-        inbox = parse_mail(uid, _columns(found, "i_id", "i_body", "i_at", "i_key", "i_digest", "i_crc"))
+        inbox = parse_mail(uid, _rows_of_columns(found, "i_id", "i_body", "i_at", "i_key", "i_digest", "i_crc"))
         return Loaded(row=row, snapshot=snapshot, events=events, inbox=inbox)
 
     async def events(self, uid: RunUid, *, after: Seq, limit: int) -> Sequence[StoredEvent]:
@@ -271,14 +271,14 @@ def _concerns_others(append: Append) -> bool:
     return bool(append.mail or append.children) or append.status in OVER_STATUSES or append.reopen is not None
 
 
-def _snapshot(uid: RunUid, fold: int, found: Record) -> Snapshot | None:
+def _snapshot_of_row(uid: RunUid, fold: int, found: Record) -> Snapshot | None:
     if found["s_seq"] is None:
         return None
     snapshot = Snapshot(found["s_seq"], fold, found["s_body"])
     return snapshot if snapshot_crc(uid_crc(uid), snapshot) == found["s_crc"] else None
 
 
-def _columns(found: Record, *names: str) -> list[tuple[object, ...]]:
+def _rows_of_columns(found: Record, *names: str) -> list[tuple[object, ...]]:
     """Convert columns, given as arrays, into rows. Bodies of events become bytes."""
     arrays = [found[name] or [] for name in names]
     if "e_body" in names:

@@ -43,11 +43,11 @@ class PostgresPolicies:
 
     async def get(self, version: int) -> StoredPolicy | None:
         row = await fetch_row(self._pool, f"{_SELECT} WHERE version = $1", version)
-        return None if row is None else _policy(row)
+        return None if row is None else _policy_of_row(row)
 
     async def history(self, *, upto: int | None = None, limit: int = 100) -> Sequence[StoredPolicy]:
         text = f"{_SELECT} WHERE $1::bigint IS NULL OR version <= $1 ORDER BY version DESC LIMIT $2"
-        return [_policy(row) for row in await fetch(self._pool, text, upto, limit)]
+        return [_policy_of_row(row) for row in await fetch(self._pool, text, upto, limit)]
 
     async def put(self, policy: StoredPolicy) -> bool:
         values = (policy.version, policy.text, policy.by, policy.at, policy.reason)
@@ -76,6 +76,6 @@ class PostgresPolicies:
             await fetch(self._pool, _GIVE_BACK, count.tenant, count.name, count.begins_at)
 
 
-def _policy(row: Record) -> StoredPolicy:
+def _policy_of_row(row: Record) -> StoredPolicy:
     version, text, by, at, reason = row
     return StoredPolicy(version=version, text=text, by=by, at=at, reason=reason)

@@ -80,7 +80,7 @@ class PostgresRetention:
     async def doom(self, uid: RunUid, rule: DoomRule, entry: AuditEntry | None = None) -> DoomResult:
         async def work(session: Session) -> DoomResult:
             async with session.transaction():
-                return await _doom(session, uid, rule, entry)
+                return await _doom_tree(session, uid, rule, entry)
 
         return await self._pool.run(work)
 
@@ -89,7 +89,7 @@ class PostgresRetention:
     ) -> Sequence[DoomResult]:
         async def work(session: Session) -> list[DoomResult]:
             async with session.transaction():
-                results = [await _doom(session, uid, rule, None) for uid in sorted(uids)]
+                results = [await _doom_tree(session, uid, rule, None) for uid in sorted(uids)]
                 written = with_sums(entry, results) if entry is not None and not rule.dry_run else None
                 if written is not None:
                     await session.execute(AUDIT, *entry_values(written))
@@ -108,7 +108,7 @@ class PostgresRetention:
         return await fetch_value(self._pool, text, id) is not None
 
     async def ended(self, query: EndedQuery) -> EndedPage:
-        text, values = _ended(query)
+        text, values = _ended_runs_query(query)
         rows = [EndedRun(**dict(row.items())) for row in await fetch(self._pool, text, *values)]
         page = rows[: query.limit]
         return EndedPage(page, make_cursor(page[-1].created_at, page[-1].uid) if len(rows) > query.limit else None)
@@ -129,7 +129,7 @@ class PostgresRetention:
         return StoreSize(**dict(row.items()))
 
 
-async def _doom(session: Session, uid: RunUid, rule: DoomRule, entry: AuditEntry | None) -> DoomResult:
+async def _doom_tree(session: Session, uid: RunUid, rule: DoomRule, entry: AuditEntry | None) -> DoomResult:
     """Mark a tree for deletion if that is allowed, inside a transaction. Its rows are locked before they are read."""
     uids: list[str] = []
     while True:
@@ -148,7 +148,7 @@ async def _doom(session: Session, uid: RunUid, rule: DoomRule, entry: AuditEntry
     return result
 
 
-def _ended(query: EndedQuery) -> tuple[str, list[Any]]:
+def _ended_runs_query(query: EndedQuery) -> tuple[str, list[Any]]:
     """Return the statement of a query. A run ends after its start, so the index by start limits the search."""
     values: list[Any] = [query.status, query.ended_before]
     parts = ["parent IS NULL", "status = $1", "ended_at <= $2", "created_at <= $2"]

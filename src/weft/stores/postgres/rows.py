@@ -35,11 +35,6 @@ def run_row(record: Record) -> RunRow:
     return RunRow(**fields)
 
 
-def json_text(value: Any) -> str:
-    """Encode a value as JSON text."""
-    return _encode(value).decode()
-
-
 def new_fields(new: NewRun, wal: int | None = None) -> dict[str, Any]:
     """Return the fields of a run without events, for ``make_runs``. ``wal`` is the WAL that its owner uses."""
     rare = {"slot": new.slot, "inputs": new.inputs, "priority": new.priority} if new.slot or new.priority else {}

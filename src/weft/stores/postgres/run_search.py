@@ -9,8 +9,8 @@ from typing import Any
 from weft.ports.run_query import RunCount, RunQuery
 from weft.ports.store import IMPORTED, Page
 from weft.stores.postgres.pool import Pool, fetch, fetch_row
-from weft.stores.postgres.rows import RUN_COLUMNS, json_text, run_row
-from weft.stores.rows import LAST_CHARACTER, NOT_DOOMED, as_json, parse_cursor
+from weft.stores.postgres.rows import RUN_COLUMNS, run_row
+from weft.stores.rows import LAST_CHARACTER, NOT_DOOMED, as_json, json_text, parse_cursor
 from weft.stores.run_branches import Position, make_count, make_page, status_branches
 
 _NEWEST_FIRST = "ORDER BY created_at DESC, uid DESC"
@@ -18,7 +18,7 @@ _NEWEST_FIRST = "ORDER BY created_at DESC, uid DESC"
 
 async def search_runs(pool: Pool, query: RunQuery) -> Page:
     """Return a page of runs."""
-    branches = _branches(query)
+    branches = _searches_per_status(query)
     examined = await _last_examined(pool, query, branches)
     text, values = page_text(branches, examined, query.limit + 1)
     return make_page([run_row(row) for row in await fetch(pool, text, *values)], query.limit, examined)
@@ -26,7 +26,7 @@ async def search_runs(pool: Pool, query: RunQuery) -> Page:
 
 async def count_runs(pool: Pool, query: RunQuery, limit: int) -> RunCount:
     """Count the runs that a search finds, up to a limit."""
-    branches = _branches(query)
+    branches = _searches_per_status(query)
     examined = await _last_examined(pool, query, branches)
     text, values = count_text(branches, examined, limit + 1)
     return make_count([row[0] for row in await fetch(pool, text, *values)], limit, examined)
@@ -54,7 +54,7 @@ def count_text(branches: Sequence[RunQuery], examined: Position | None, limit: i
     return " UNION ALL ".join(parts), bound.values
 
 
-def _branches(query: RunQuery) -> Sequence[RunQuery]:
+def _searches_per_status(query: RunQuery) -> Sequence[RunQuery]:
     """Return a search per status, unless the runs are found by their parent, an attribute or a fault."""
     return [query] if query.parent is not None or query.where or query.faulty else status_branches(query)
 
@@ -87,11 +87,11 @@ class _Bound:
 
     def indexed(self, query: RunQuery) -> str:
         """Return the conditions that an index in order of age answers."""
-        return " AND ".join(self._indexed(query)) or "true"
+        return " AND ".join(self._indexed_conditions(query)) or "true"
 
     def conditions(self, query: RunQuery, examined: Position | None) -> str:
         """Return all conditions of a search."""
-        parts = [NOT_DOOMED, *self._indexed(query), *self._others(query)]
+        parts = [NOT_DOOMED, *self._indexed_conditions(query), *self._other_conditions(query)]
         if query.changed_before is not None:
             parts.append(f"updated_at < {self.bind(query.changed_before)}")
         if query.id_prefix is not None:
@@ -99,12 +99,12 @@ class _Bound:
             first, last = self.bind(query.id_prefix), self.bind(query.id_prefix + LAST_CHARACTER)
             parts.append(f"id >= {first} AND id < {last}")
         for name, value in as_json(query.where).items():
-            parts += self._attribute(name, value)
+            parts += self._attribute_conditions(name, value)
         if examined is not None:
             parts.append(f"(created_at, uid) >= ({self.bind(examined[0])}::bigint, {self.bind(examined[1])}::text)")
         return " AND ".join(parts)
 
-    def _indexed(self, query: RunQuery) -> list[str]:
+    def _indexed_conditions(self, query: RunQuery) -> list[str]:
         parts = []
         for column in ("workflow", "status", "parent"):
             value = getattr(query, column)
@@ -121,7 +121,7 @@ class _Bound:
             parts.append(f"(created_at, uid) < ({self.bind(created_at)}::bigint, {self.bind(uid)}::text)")
         return parts
 
-    def _others(self, query: RunQuery) -> list[str]:
+    def _other_conditions(self, query: RunQuery) -> list[str]:
         parts = []
         if query.leaves_out:
             parts.append(f"workflow <> ALL ({self.bind(list(query.leaves_out))}::text[])")
@@ -135,7 +135,7 @@ class _Bound:
                 parts.append(f"{column} = {self.bind(value)}")
         return parts
 
-    def _attribute(self, name: str, value: Any) -> list[str]:
+    def _attribute_conditions(self, name: str, value: Any) -> list[str]:
         """Require an attribute to have this value. Containment uses the index, but a list also contains its parts."""
         contained = self.bind(json_text({name: value}))
         return [

@@ -45,7 +45,7 @@ async def pending_migrations(url: str) -> Sequence[Migration]:
     session = await connect(address)
     try:
         with translate_errors(address):
-            return _after(await _schema_version(session, address), address)
+            return _migrations_after(await _schema_version(session, address), address)
     finally:
         await close_session(session)
 
@@ -79,7 +79,7 @@ async def migrate(url: str) -> Sequence[Migration]:
 async def apply_migrations(session: Session, address: Address, upto: int = NEWEST) -> Sequence[Migration]:
     """Apply the missing migrations in an open session, up to number ``upto``. Returns those that were applied."""
     with translate_errors(address):
-        if not _after(await _schema_version(session, address), address):
+        if not _migrations_after(await _schema_version(session, address), address):
             return []
         async with session.transaction():
             # Hosts that start together wait for the first of them, however long its migration takes.
@@ -87,7 +87,7 @@ async def apply_migrations(session: Session, address: Address, upto: int = NEWES
             await session.execute("SELECT pg_advisory_xact_lock($1)", LOCK, timeout=None)
             # Another host may have migrated meanwhile, so the version is read again under the lock.
             version = await _schema_version(session, address)
-            wanted = [one for one in _after(version, address) if one.number <= upto]
+            wanted = [one for one in _migrations_after(version, address) if one.number <= upto]
             if version == 0 and wanted:
                 await session.execute(_CREATE_SCHEMA)
             for one in wanted:
@@ -96,7 +96,7 @@ async def apply_migrations(session: Session, address: Address, upto: int = NEWES
         return wanted
 
 
-def _after(version: int, address: Address) -> list[Migration]:
+def _migrations_after(version: int, address: Address) -> list[Migration]:
     if version > NEWEST:
         raise NewerSchema(
             f"{address.safe_url} was written by a newer Weft (schema {version}; this Weft knows {NEWEST}).",

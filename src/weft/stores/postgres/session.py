@@ -16,7 +16,7 @@ import asyncpg  # type: ignore[import-untyped]
 import msgspec
 
 from weft.errors import BadValue, Corrupt, Full, Unavailable, UsageError, WeftError, WrongSchema
-from weft.stores.urls import shown_url
+from weft.stores.urls import url_without_password
 
 # asyncpg has no type annotations.
 Session: TypeAlias = Any
@@ -43,7 +43,7 @@ class Address(msgspec.Struct, frozen=True):
     @property
     def safe_url(self) -> str:
         """Return the URL without the password."""
-        return shown_url(self.url)
+        return url_without_password(self.url)
 
 
 def address_of(url: str, durability: str) -> Address:
@@ -54,9 +54,11 @@ def address_of(url: str, durability: str) -> Address:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError as error:
-        raise UsageError(f"{shown_url(url)!r} is not the URL of a database: {error}.", hint=_EXAMPLE) from None
+        raise UsageError(
+            f"{url_without_password(url)!r} is not the URL of a database: {error}.", hint=_EXAMPLE
+        ) from None
     if parts.scheme not in {"postgresql", "postgres"}:
-        raise UsageError(f"{shown_url(url)!r} is not the URL of a Postgres database.", hint=_EXAMPLE)
+        raise UsageError(f"{url_without_password(url)!r} is not the URL of a Postgres database.", hint=_EXAMPLE)
     return Address(url, durability)
 
 

@@ -22,17 +22,17 @@ from weft.stores.judge_starts import (
     StartFacts,
     StartVerdict,
     UsedId,
-    answer_of,
     is_singleton,
     judge_start,
+    start_answer,
 )
 from weft.stores.postgres.budgets import apply_moves, lock_scopes
 from weft.stores.postgres.commit import COMMIT, commit_values, parse_outcomes, split_calls
 from weft.stores.postgres.hints import Hints
 from weft.stores.postgres.pool import Pool, fetch, fetch_value
-from weft.stores.postgres.rows import RUN_COLUMNS, json_text, mail_values, new_fields, run_row
+from weft.stores.postgres.rows import RUN_COLUMNS, mail_values, new_fields, run_row
 from weft.stores.postgres.session import Session
-from weft.stores.rows import NOT_DOOMED, added_input, cancel_mail
+from weft.stores.rows import NOT_DOOMED, added_input, cancel_mail, json_text
 
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('weft.slot:' || $1, 0))"
 _RULE = "SELECT body FROM start_rules WHERE workflow = $1"
@@ -79,7 +79,7 @@ class PostgresStarts:
         await self._pool.run(work)
 
     async def start(self, start: RuledStart) -> StartAnswer:
-        answer = await self._pool.run(lambda session: _start(session, start))
+        answer = await self._pool.run(lambda session: _start_in_transaction(session, start))
         self._hints.send()
         return answer
 
@@ -121,7 +121,7 @@ async def commit_reopening(session: Session, batch: Sequence[Append], host: Host
         return [outcomes[append.uid] for append in batch]
 
 
-async def _start(session: Session, start: RuledStart) -> StartAnswer:
+async def _start_in_transaction(session: Session, start: RuledStart) -> StartAnswer:
     new = start.new
     async with session.transaction():
         await session.execute(_LOCK, new.slot)
@@ -142,7 +142,7 @@ async def _start(session: Session, start: RuledStart) -> StartAnswer:
             if not made:  # a start with the same id and another slot was quicker
                 return StartAnswer(outcome=StartOutcome.ID_TAKEN)
         await _carry_out(session, start, verdict)
-    return answer_of(verdict)
+    return start_answer(verdict)
 
 
 async def _carry_out(session: Session, start: RuledStart, verdict: StartVerdict) -> None:

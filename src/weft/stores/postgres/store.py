@@ -110,12 +110,12 @@ class PostgresStore:
             await close_session(session)
             raise
         hints = Hints(self._redis_hints(), self._heard)
-        host_connection = Connection(self._address, on_open=self._listen)
+        host_connection = Connection(self._address, on_open=self._listen_for_hints)
         hints.bind(host_connection)
         pool = Pool(self._address, POOL_SIZE)
         await pool.adopt(session)
         self._parts = (hints, host_connection, Connection(self._address), pool)
-        self._bind()
+        self._bind_parts()
         self.hosts.record_server_time(before, float(server_ms))
         hints.start()
 
@@ -146,12 +146,12 @@ class PostgresStore:
         for connection in (writer, host_connection, pool):
             await connection.close()
 
-    async def _listen(self, session: Session) -> None:
+    async def _listen_for_hints(self, session: Session) -> None:
         assert self._parts is not None
         await self._parts[0].listen(session)
         self.hosts.lost_sight()
 
-    def _bind(self) -> None:
+    def _bind_parts(self) -> None:
         assert self._parts is not None
         hints, host_connection, writer, pool = self._parts
 

@@ -43,14 +43,14 @@ class PostgresTags:
 
     async def get(self, key: TagKey) -> Tag | None:
         row = await fetch_row(self._pool, f"{_SELECT} WHERE {_KEY}", *key)
-        return None if row is None else _tag(row)
+        return None if row is None else _tag_of_row(row)
 
     async def find(self, tenant: str, workflow: str | None = None) -> Sequence[Tag]:
         text = f"{_SELECT} WHERE tenant = $1 AND ($2::text IS NULL OR workflow = $2) ORDER BY workflow, tag"
-        return [_tag(row) for row in await fetch(self._pool, text, tenant, workflow)]
+        return [_tag_of_row(row) for row in await fetch(self._pool, text, tenant, workflow)]
 
     async def moves(self, key: TagKey, *, upto: int | None = None, limit: int = 100) -> Sequence[TagMove]:
-        return [_move(row) for row in await fetch(self._pool, _MOVES, *key, upto, limit)]
+        return [_move_of_row(row) for row in await fetch(self._pool, _MOVES, *key, upto, limit)]
 
     async def write(self, tag: Tag, move: TagMove | None = None) -> bool:
         change = _MAKE if tag.revision == 1 else _CHANGE
@@ -61,7 +61,7 @@ class PostgresTags:
         return bool(await fetch_value(self._pool, text, *values, move.number, move.before, move.after))
 
 
-def _tag(row: Record) -> Tag:
+def _tag_of_row(row: Record) -> Tag:
     tenant, workflow, tag, version, cursor, moves, revision, by, at, reason = row
     return Tag(
         key=TagKey(tenant, workflow, tag),
@@ -75,6 +75,6 @@ def _tag(row: Record) -> Tag:
     )
 
 
-def _move(row: Record) -> TagMove:
+def _move_of_row(row: Record) -> TagMove:
     number, before, after, by, at, reason = row
     return TagMove(number=number, before=before, after=after, by=by, at=at, reason=reason)

@@ -88,11 +88,11 @@ class PostgresTasks:
     def __init__(self, pool: Pool, hints: Hints) -> None:
         self._pool = pool
         self._hints = hints
-        self._settles = CallGroup(self._settle)
+        self._settles = CallGroup(self._settle_rows)
 
     async def offer(self, tasks: Sequence[TaskOffer]) -> None:
         if tasks:
-            columns = zip(*(_values(task) for task in tasks), strict=True)
+            columns = zip(*(_values_of_task(task) for task in tasks), strict=True)
             await fetch_value(self._pool, _OFFER, *map(list, columns))
             self._hints.send()
 
@@ -102,21 +102,21 @@ class PostgresTasks:
         names = list(queues) if queues is not None else None
         known = list(steps) if steps is not None else None
         rows = await fetch(self._pool, _TAKE, host, names, known, now, limit)
-        return [_offer(row) for row in rows]
+        return [_offer_of_row(row) for row in rows]
 
     async def taken_by(
         self, hosts: Sequence[HostId], *, limit: int, with_body: bool = True
     ) -> Sequence[tuple[HostId, TaskOffer]]:
         rows = await fetch(self._pool, _TAKEN_BY if with_body else _TAKEN_BY_BARE, list(hosts), limit)
-        return [(HostId(row["host"]), _offer(row)) for row in rows]
+        return [(HostId(row["host"]), _offer_of_row(row)) for row in rows]
 
     async def rows(self, uid: RunUid) -> Sequence[TaskOffer]:
-        return [_offer(row) for row in await fetch(self._pool, _OF_RUN, uid)]
+        return [_offer_of_row(row) for row in await fetch(self._pool, _OF_RUN, uid)]
 
     async def settle(self, host: HostId, task: TaskOffer, report: Mail) -> bool:
         return await self._settles.add((host, task.uid, task.task, task.attempt, task.delivery, *mail_values(report)))
 
-    async def _settle(self, rows: Sequence[tuple[Any, ...]]) -> list[bool]:
+    async def _settle_rows(self, rows: Sequence[tuple[Any, ...]]) -> list[bool]:
         columns = map(list, zip(*rows, strict=True))
         settled = set(await fetch_value(self._pool, _SETTLE, *columns))
         if settled:
@@ -135,8 +135,7 @@ class PostgresTasks:
     async def exchange(
         self, host: HostId, finished: Sequence[TaskOffer], offered: Sequence[TaskOffer], *, now: Millis, most: int
     ) -> Exchanged:
-        values = (host, now, most, *_columns(finished, _finished_values, 6), *_columns(offered, _values, 11))
-        row = await fetch_row(self._pool, _EXCHANGE, *values)
+        row = await fetch_row(self._pool, _EXCHANGE, *exchange_arguments(host, finished, offered, now, most))
         assert row is not None, "the function returns one row"
         if row["is_ready"]:
             self._hints.send()
@@ -151,7 +150,7 @@ class PostgresTasks:
         self._hints.send()
 
     async def limits(self) -> Mapping[str, QueueLimits]:
-        return {str(row["queue"]): _limits(row) for row in await fetch(self._pool, _LIMITS)}
+        return {str(row["queue"]): _limits_of_row(row) for row in await fetch(self._pool, _LIMITS)}
 
     async def queues(self) -> Sequence[QueueRow]:
         return [
@@ -159,7 +158,7 @@ class PostgresTasks:
                 queue=row["queue"],
                 waiting=row["waiting"],
                 running=row["running"],
-                limits=_limits(row),
+                limits=_limits_of_row(row),
                 since=row["since"],
             )
             for row in await fetch(self._pool, _QUEUES)
@@ -189,7 +188,8 @@ class PostgresTasks:
         return admitted
 
     async def next_turn(self, now: Millis) -> Millis | None:
-        text = "SELECT min(not_before) FROM ready_keys WHERE not_before > rate_time($1)"
+        # By the clock of the caller, which may differ from that of the server.
+        text = "SELECT min(not_before) - rate_time($1) + $1 FROM ready_keys WHERE not_before > rate_time($1)"
         found = await fetch_value(self._pool, text, now)
         return None if found is None else Millis(found)
 
@@ -218,7 +218,7 @@ class PostgresTasks:
         ]
 
 
-def _limits(row: Record) -> QueueLimits:
+def _limits_of_row(row: Record) -> QueueLimits:
     return QueueLimits(
         priority=row["priority"],
         concurrency=row["concurrency"],
@@ -228,7 +228,7 @@ def _limits(row: Record) -> QueueLimits:
     )
 
 
-def _values(task: TaskOffer) -> tuple[Any, ...]:
+def _values_of_task(task: TaskOffer) -> tuple[Any, ...]:
     return (
         task.uid,
         task.task,
@@ -248,14 +248,29 @@ def _finished_values(task: TaskOffer) -> tuple[Any, ...]:
     return (task.uid, task.task, task.attempt, task.delivery, task.limit or None, task.key if task.limit else None)
 
 
-def _columns(tasks: Sequence[TaskOffer], values: Callable[[TaskOffer], tuple[Any, ...]], count: int) -> list[list[Any]]:
+def exchange_arguments(
+    host: HostId, finished: Sequence[TaskOffer], offered: Sequence[TaskOffer], now: Millis, most: int
+) -> tuple[Any, ...]:
+    """Return the arguments of the function ``exchange_tasks``."""
+    return (
+        host,
+        now,
+        most,
+        *_columns_of_tasks(finished, _finished_values, 6),
+        *_columns_of_tasks(offered, _values_of_task, 11),
+    )
+
+
+def _columns_of_tasks(
+    tasks: Sequence[TaskOffer], values: Callable[[TaskOffer], tuple[Any, ...]], count: int
+) -> list[list[Any]]:
     """Return the values of tasks as so many arrays."""
     if not tasks:
         return [[] for _ in range(count)]
     return [list(column) for column in zip(*map(values, tasks), strict=True)]
 
 
-def _offer(row: Record) -> TaskOffer:
+def _offer_of_row(row: Record) -> TaskOffer:
     return TaskOffer(
         uid=row["uid"],
         task=row["task"],

@@ -49,7 +49,7 @@ async def write_all(session: Session, batch: Sequence[Append], entry: AuditEntry
         reserved = await lock_scopes(session, batch) if any(append.ledger for append in batch) else {}
         rows = await session.fetch(_LOCK, [*uids, *(mail.to for append in batch for mail in append.mail)])
         heads = {row[0]: _Head(*row) for row in rows}
-        outcomes = [_judge(heads.get(append.uid), append) for append in batch]
+        outcomes = [_judge_append(heads.get(append.uid), append) for append in batch]
         if not all(outcome is Outcome.ACCEPTED for outcome in outcomes):
             return outcomes
         if entry is not None:
@@ -74,5 +74,5 @@ async def write_all(session: Session, batch: Sequence[Append], entry: AuditEntry
     return outcomes
 
 
-def _judge(head: _Head | None, append: Append) -> Outcome:
+def _judge_append(head: _Head | None, append: Append) -> Outcome:
     return judge_together(head, append, hot=head is not None and head.hot)

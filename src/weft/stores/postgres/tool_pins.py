@@ -29,7 +29,7 @@ class PostgresToolPins:
 
     async def list(self, server: str = "") -> Sequence[ToolPin]:
         text = f"{_SELECT} WHERE $1 = '' OR server = $1 ORDER BY server, tool"
-        return [_pin(row) for row in await fetch(self._pool, text, server)]
+        return [_pin_of_row(row) for row in await fetch(self._pool, text, server)]
 
     async def begin(self, pins: Sequence[ToolPin]) -> bool:
         async def work(session: Session) -> bool:
@@ -53,6 +53,6 @@ class PostgresToolPins:
         return bool(await fetch_value(self._pool, _ACCEPT, *values))
 
 
-def _pin(row: Record) -> ToolPin:
+def _pin_of_row(row: Record) -> ToolPin:
     server, tool, accepted, seen, by, at = row
     return ToolPin(server=server, tool=tool, accepted=accepted, seen=seen, by=by, at=at)

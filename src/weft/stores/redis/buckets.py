@@ -69,17 +69,17 @@ class RedisBuckets:
         if self._closed:
             return None
         if self._is_there:
-            given = await self._try(name, wanted=wanted, per_second=per_second, burst=burst)
+            given = await self._try_to_take(name, wanted=wanted, per_second=per_second, burst=burst)
             self._is_there = given is not None
         if not self._is_there and self._connecting is None:
-            self._connecting = self._spawn(self._connect())
+            self._connecting = self._spawn_task(self._connect_and_ask())
         return given
 
-    async def _connect(self) -> None:
+    async def _connect_and_ask(self) -> None:
         """Connect, and ask until there is an answer in time."""
         pause = PAUSE_SECONDS_FIRST
         # The very same question, because a server may answer others and refuse this one. It takes nothing.
-        ask = partial(self._try, "", wanted=0, per_second=1.0, burst=1.0)
+        ask = partial(self._try_to_take, "", wanted=0, per_second=1.0, burst=1.0)
         while await ask(seconds=CALL_SECONDS) is None or await ask() is None:
             await asyncio.sleep(pause)
             pause = min(2 * pause, PAUSE_SECONDS_MAX)
@@ -87,12 +87,12 @@ class RedisBuckets:
         self._is_there = True
         self._connecting = None
 
-    async def _try(
+    async def _try_to_take(
         self, name: str, *, wanted: int, per_second: float, burst: float, seconds: float = ANSWER_SECONDS
     ) -> int | None:
         """Take tokens. Returns None, and notes the outage, if Redis fails or is late."""
         expires_ms = math.ceil(burst / per_second * 1000) + SPARE_MS
-        call = self._spawn(self._take(name, per_second, burst, wanted, expires_ms))
+        call = self._spawn_task(self._take_tokens(name, per_second, burst, wanted, expires_ms))
         if not await in_time(call, seconds):
             self._outage.begins(None)
             return None
@@ -102,24 +102,24 @@ class RedisBuckets:
         self._outage.begins(error)
         return None
 
-    async def _take(self, name: str, *arguments: float) -> int:
+    async def _take_tokens(self, name: str, *arguments: float) -> int:
         if self._prefix is None:
             self._prefix = f"weft:{{{await self._namespace()}}}:limit:"
         key = self._prefix + name
         try:
-            return await self._call(key, *arguments)
+            return await self._call_script(key, *arguments)
         except MovedError as moved:
             # In a cluster all buckets are on one node. Nothing was done on this one.
             await move_client(self._client, moved.host, moved.port)
-            return await self._call(key, *arguments)
+            return await self._call_script(key, *arguments)
 
-    async def _call(self, key: str, *arguments: float) -> int:
+    async def _call_script(self, key: str, *arguments: float) -> int:
         try:
             return int(await self._client.evalsha(TAKE_SHA, 1, key, *arguments))
         except NoScriptError:
             return int(await self._client.eval(TAKE, 1, key, *arguments))
 
-    def _spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    def _spawn_task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._on_done)

@@ -15,7 +15,7 @@ from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from weft.stores.urls import shown_url
+from weft.stores.urls import url_without_password
 
 log = logging.getLogger("weft")
 
@@ -52,6 +52,8 @@ async def move_client(client: Redis, host: str, port: int) -> None:
     options = client.connection_pool.connection_kwargs
     options["host"], options["port"] = host or options.get("host"), port
     await client.connection_pool.disconnect()
+    # Connections keep the address that they were made for.
+    client.connection_pool.reset()  # type: ignore[no-untyped-call]
 
 
 async def disconnect(client: Redis) -> None:
@@ -75,7 +77,7 @@ class Outage:
     """Logs when Redis stops answering and when it answers again, each once."""
 
     def __init__(self, url: str, consequence: str) -> None:
-        self._url = shown_url(url)
+        self._url = url_without_password(url)
         self._consequence = consequence
         self._is_out = False
 
@@ -83,7 +85,8 @@ class Outage:
         """Log a failure, unless it is known that Redis is away."""
         if not self._is_out:
             self._is_out = True
-            what = f"is away: {error}" if error is not None else f"did not answer within {ANSWER_SECONDS * 1000:.0f} ms"
+            late = f"did not answer within {ANSWER_SECONDS * 1000:.0f} ms"
+            what = late if error is None else f"is away: {str(error) or type(error).__name__}"
             log.warning("weft: Redis at %s %s; %s", self._url, what.rstrip("."), self._consequence)
 
     def ends(self) -> None:

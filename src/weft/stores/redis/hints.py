@@ -72,9 +72,9 @@ class RedisHints:
 
     def _send_soon(self) -> None:
         if self._sending is None:
-            self._sending = asyncio.get_running_loop().create_task(self._send())
+            self._sending = asyncio.get_running_loop().create_task(self._send_hints())
 
-    async def _send(self) -> None:
+    async def _send_hints(self) -> None:
         try:
             while self._again or self._asks:
                 message = self._sender_id
@@ -102,16 +102,16 @@ class RedisHints:
         """
         self._heard, self._asked = heard, asked
         if self._listening is None:
-            self._listening = asyncio.get_running_loop().create_task(self._listen())
+            self._listening = asyncio.get_running_loop().create_task(self._listen_forever())
 
-    async def _listen(self) -> None:
+    async def _listen_forever(self) -> None:
         pause = PAUSE_SECONDS_FIRST
         while True:
             try:
                 async with self._client.pubsub() as channel:
-                    await self._subscribe(channel)
+                    await self._subscribe_to_channel(channel)
                     pause = PAUSE_SECONDS_FIRST
-                    await self._hear(channel)
+                    await self._read_messages(channel)
             except Exception as error:  # noqa: BLE001 - whatever it is, this host polls
                 self._outage.begins(error)
             finally:
@@ -119,26 +119,26 @@ class RedisHints:
             await asyncio.sleep(pause)
             pause = min(2 * pause, PAUSE_SECONDS_MAX)
 
-    async def _subscribe(self, channel: PubSub) -> None:
+    async def _subscribe_to_channel(self, channel: PubSub) -> None:
         async with asyncio.timeout(CALL_SECONDS):
             await channel.subscribe(await self._channel_name())
             if await channel.get_message(timeout=CALL_SECONDS) is None:
                 raise TimeoutError("it did not confirm the subscription")
-        await self._ping(channel)
+        await self._ping_server(channel)
         self.hears = True
         self._outage.ends()
         self._on_hint()  # others may have sent hints before
 
-    async def _hear(self, channel: PubSub) -> None:
+    async def _read_messages(self, channel: PubSub) -> None:
         """Read messages until the connection fails."""
         while True:
             message = await channel.get_message(timeout=PING_SECONDS)
             if message is None:
-                await self._ping(channel)
+                await self._ping_server(channel)
             else:
                 self._on_message(message)
 
-    async def _ping(self, channel: PubSub) -> None:
+    async def _ping_server(self, channel: PubSub) -> None:
         """Raise TimeoutError if the server does not answer in time."""
         await channel.ping()
         while True:
@@ -167,9 +167,9 @@ class RedisHints:
     def _on_hint(self) -> None:
         if self._waking is None:
             loop = asyncio.get_running_loop()
-            self._waking = loop.call_at(max(loop.time(), self._woke_at + WAKE_SECONDS_MIN), self._wake)
+            self._waking = loop.call_at(max(loop.time(), self._woke_at + WAKE_SECONDS_MIN), self._report_hints)
 
-    def _wake(self) -> None:
+    def _report_hints(self) -> None:
         self._waking = None
         self._woke_at = asyncio.get_running_loop().time()
         self._heard()

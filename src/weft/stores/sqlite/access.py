@@ -11,6 +11,7 @@ import msgspec
 from weft.core.ids import Millis
 from weft.errors import Conflict
 from weft.ports.access import ApiKey
+from weft.stores.rows import json_text
 from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.writer import Writer
 
@@ -30,7 +31,7 @@ class SqliteAccess:
         self._reader = reader
 
     async def add(self, key: ApiKey) -> None:
-        values = (key.id, key.digest, key.name, key.tenant, _json(key.scopes), _json(key.groups))
+        values = (key.id, key.digest, key.name, key.tenant, json_text(key.scopes), json_text(key.groups))
 
         def work(connection: apsw.Connection) -> None:
             connection.execute(_ADD, (*values, key.created_at, key.expires_at, key.revoked_at))
@@ -90,7 +91,3 @@ def _api_key(row: tuple[Any, ...]) -> ApiKey:
         expires_at=expires_at,
         revoked_at=revoked_at,
     )
-
-
-def _json(value: Sequence[str]) -> str:
-    return msgspec.json.encode(value).decode()

@@ -79,7 +79,7 @@ def back_up(source: Path, target: Path) -> Backup:
     if not target.parent.is_dir():
         raise UsageError(f"There is no directory {target.parent}.", hint="Create it first.")
     with _draft_of(target) as draft:
-        _copy(source, draft)
+        _copy_pages(source, draft)
         contents = _checked_contents(draft, source)
         digest = _sync_and_digest(draft)
         size = draft.stat().st_size
@@ -162,7 +162,7 @@ def _draft_of(target: Path) -> Iterator[Path]:
             Path(f"{draft}{suffix}").unlink(missing_ok=True)
 
 
-def _copy(source: Path, draft: Path) -> None:
+def _copy_pages(source: Path, draft: Path) -> None:
     """Copy all pages in one read transaction, so that the copy is of one moment."""
     read = connect(source, "full")
     try:
@@ -185,7 +185,7 @@ def _copy_file(file: Path, draft: Path) -> str:
     """Copy a file. Returns its digest."""
     with translate_errors(draft), file.open("rb") as read, draft.open("wb") as written:
         copyfileobj(read, written, 1024 * 1024)
-    return _digest(draft)
+    return _file_digest(draft)
 
 
 def _checked_contents(path: Path, origin: Path) -> Contents:
@@ -204,12 +204,12 @@ def _checked_contents(path: Path, origin: Path) -> Contents:
             found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
             if found != ["ok"]:
                 raise Corrupt(f"{origin} is damaged: {'; '.join(found[:ROWS_SHOWN])}.", hint="Use an earlier backup.")
-            return _contents(connection, schema)
+            return _count_contents(connection, schema)
         finally:
             connection.close()
 
 
-def _contents(connection: apsw.Connection, schema: int) -> Contents:
+def _count_contents(connection: apsw.Connection, schema: int) -> Contents:
     marks = ", ".join("?" * len(OPEN_STATUSES))
     count = connection.execute
     return Contents(
@@ -252,24 +252,24 @@ def _write_digest(target: Path, digest: str) -> None:
     path = digest_file(target)
     draft = path.with_name(f".{path.name}.part")
     draft.unlink(missing_ok=True)
-    with open(draft, "x", encoding="ascii", opener=_private) as file:
+    with open(draft, "x", encoding="ascii", opener=_open_private) as file:
         file.write(f"{digest}  {target.name}\n")
         file.flush()
         os.fsync(file.fileno())
     draft.rename(path)
 
 
-def _private(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
 def _sync_and_digest(path: Path) -> str:
     with path.open("rb") as file:
         os.fsync(file.fileno())
-    return _digest(path)
+    return _file_digest(path)
 
 
-def _digest(path: Path) -> str:
+def _file_digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -16,7 +16,7 @@ from weft.stores.sqlite.writer import Writer
 SMALL_BYTES_MAX = 64 * 1024
 """Larger blobs are hashed, written and read on another thread."""
 
-# Mail and memos, which are not indexed by the blobs that they name.
+# Mail and memos have no index of the blobs that they name, so their text is searched.
 _NAMING = (
     "SELECT body FROM inbox WHERE instr(body, 'cas://sha256:') "
     "UNION ALL SELECT output FROM memos WHERE instr(output, 'cas://sha256:')"
@@ -50,13 +50,13 @@ class SqliteBlobs:
         return await self._writer.before_commit(work)
 
     async def get(self, digest: str) -> bytes:
-        size = self._reader.read(lambda connection: _size(connection, digest))
+        size = self._reader.read(lambda connection: _blob_size(connection, digest))
         if size <= SMALL_BYTES_MAX:
-            return self._reader.read(lambda connection: _content(connection, digest))
-        return await self._reader.read_in_thread(lambda connection: _content(connection, digest))
+            return self._reader.read(lambda connection: _blob_content(connection, digest))
+        return await self._reader.read_in_thread(lambda connection: _blob_content(connection, digest))
 
     async def sweep(self, *, now: Millis, untouched_ms: int, limit: int = 500) -> int:
-        """Delete unused blobs. Their time counts from the first sweep after ``put``, which has no clock."""
+        """Delete unused blobs. Their age counts from the first sweep after ``put``, because ``put`` has no clock."""
 
         def work(connection: apsw.Connection) -> int:
             connection.execute("UPDATE blobs SET touched = ? WHERE touched IS NULL", (now,))
@@ -70,14 +70,14 @@ class SqliteBlobs:
         return await self._writer.large(work)
 
 
-def _size(connection: apsw.Connection, digest: str) -> int:
+def _blob_size(connection: apsw.Connection, digest: str) -> int:
     row = connection.execute("SELECT length(data) FROM blobs WHERE hash = ?", (digest,)).fetchone()
     if row is None:
         raise NotFound(f"No blob has the digest {digest}.", digest=digest)
     return int(row[0])
 
 
-def _content(connection: apsw.Connection, digest: str) -> bytes:
+def _blob_content(connection: apsw.Connection, digest: str) -> bytes:
     row = connection.execute("SELECT data FROM blobs WHERE hash = ?", (digest,)).fetchone()
     if row is None:
         raise NotFound(f"No blob has the digest {digest}.", digest=digest)

@@ -14,11 +14,11 @@ from weft.ports.store import Append
 from weft.stores.ledger_rows import (
     COLUMNS,
     changed_rows,
+    ledger_columns,
+    ledger_row,
     reservation_text,
     reservations_of,
-    row_of,
     touched_scopes,
-    values_of,
 )
 from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.writer import Writer
@@ -59,7 +59,7 @@ def apply_moves(connection: apsw.Connection, append: Append, num: int) -> None:
     reserved = reservations_of(append.uid, connection.execute(_RESERVED, (num,)).fetchall())
     ledger = Ledger(_read_ledger(connection, touched_scopes(append, reserved.values())), reserved)
     append.answers = ledger.apply(append.uid, append.ledger)
-    rows = [(*values_of(row), run_of(row.scope)) for _, row in changed_rows(ledger)]
+    rows = [(*ledger_columns(row), run_of(row.scope)) for _, row in changed_rows(ledger)]
     if rows:
         connection.executemany(_WRITE, rows)
     for key in ledger.gone:
@@ -69,4 +69,4 @@ def apply_moves(connection: apsw.Connection, append: Append, num: int) -> None:
 
 
 def _read_ledger(connection: apsw.Connection, scopes: Sequence[str]) -> list[LedgerRow]:
-    return [row_of(row) for row in connection.execute(_READ, (msgspec.json.encode(list(scopes)).decode(),))]
+    return [ledger_row(row) for row in connection.execute(_READ, (msgspec.json.encode(list(scopes)).decode(),))]

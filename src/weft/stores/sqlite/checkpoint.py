@@ -48,14 +48,14 @@ class Checkpointer:
         else:
             self._threshold = pages + PAGES
             if pages < PAGES_MAX:
-                self._request()
+                self._request_checkpoint()
             else:
                 self._copy_wal(self._writer)
         return apsw.SQLITE_OK
 
-    def _request(self) -> None:
+    def _request_checkpoint(self) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._serve, name="weft-sqlite-checkpoint", daemon=True)
+            self._thread = threading.Thread(target=self._run_thread, name="weft-sqlite-checkpoint", daemon=True)
             self._thread.start()
         self._wanted.set()
 
@@ -66,13 +66,13 @@ class Checkpointer:
         if self._thread is not None:
             self._thread.join()
 
-    def _serve(self) -> None:
+    def _run_thread(self) -> None:
         while self._wanted.wait() and not self._closing:
             self._wanted.clear()
             with suppress(apsw.Error, StoreError):
-                self._checkpoint()
+                self._make_checkpoint()
 
-    def _checkpoint(self) -> None:
+    def _make_checkpoint(self) -> None:
         connection = self._open()
         try:
             self._copy_wal(connection)

@@ -8,6 +8,7 @@ into one INSERT.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import apsw
@@ -28,23 +29,23 @@ from weft.stores.judge import (
     only_adds_to_ended,
     takes_slot,
 )
-from weft.stores.rows import free_id, merge_attributes
+from weft.stores.rows import free_id, json_text, merge_attributes
 from weft.stores.sqlite.budgets import apply_moves
 from weft.stores.sqlite.holds import write_once
 from weft.stores.sqlite.keys import FORGET_TASKS, STILL_COUNTS
-from weft.stores.sqlite.mail import Taken, consume, deliver, read_key_facts, read_taken, write_key
+from weft.stores.sqlite.mail import Taken, consume, deliver_mail, read_key_facts, read_taken, write_key
 from weft.stores.sqlite.rows import (
     FirstEvents,
     RunHead,
     index_attributes,
     insert_run,
-    json_text,
     new_head,
     read_head,
     unindex_attributes,
 )
 from weft.stores.sqlite.starts import is_slot_taken
 
+_ACCEPTED = Outcome.ACCEPTED
 Numbers = dict[str, tuple[int, int]]
 NUMBERS_MAX = 100_000
 
@@ -53,13 +54,25 @@ GUARD = "WHERE num = ? AND epoch = ? AND seq = ? AND owner = ?"
 _ADVANCE = f"UPDATE runs SET seq = ?, updated_at = ? {GUARD}"
 # A separate statement, because updating the index of ``idle_until`` would slow down every append.
 _ADVANCE_IDLE = f"UPDATE runs SET seq = ?, updated_at = ?, idle_until = ? {GUARD}"
+# An owned run has no time to wake at. Setting it again would cost two indexes, so the guard checks it instead.
 _END = (
-    "UPDATE runs SET seq = ?, updated_at = ?, status = ?, ended_at = ?, owner = NULL, wake_at = NULL "
-    f"{GUARD} AND mail = ?"
+    "UPDATE runs SET seq = ?, updated_at = ?, status = ?, ended_at = ?, owner = NULL "
+    f"{GUARD} AND mail = ? AND wake_at IS NULL"
 )
 # After a retry, nobody may take a task that ended with the run.
 _END_TASKS = f"DELETE FROM tasks WHERE run = ? AND NOT ({STILL_COUNTS})"
-_EVENTS = "INSERT INTO events (run, seq, at, body, crc) VALUES (?, ?, ?, ?, ?)"
+# Asked before that, because few runs have tasks in the table, and a DELETE opens each of its indexes.
+_HAS_TASKS = "SELECT 1 FROM tasks WHERE run = ? LIMIT 1"
+_ANY_TASKS = "SELECT 1 FROM tasks LIMIT 1"
+EVENTS_PER_INSERT = 8
+"""Binding and running a statement costs as much as the row itself, so several events are inserted by one."""
+
+
+def _insert_text(events: int) -> str:
+    return f"INSERT INTO events (run, seq, at, body, crc) VALUES {', '.join(['(?, ?, ?, ?, ?)'] * events)}"
+
+
+_INSERT_EVENT, _INSERT_EVENTS = _insert_text(1), _insert_text(EVENTS_PER_INSERT)
 
 
 class CommitBatch:
@@ -67,21 +80,24 @@ class CommitBatch:
 
     def __init__(self, connection: apsw.Connection, host: HostId, numbers: Numbers) -> None:
         self._connection = connection
+        self._execute = connection.cursor().execute
+        """For statements without a result: a cursor for each of them would cost a tenth of the statement."""
         self._host = host
         self._numbers = numbers
         self._events: list[tuple[int, int, int, str, int]] = []
+        self._any_tasks: bool | None = None
+        """Whether any run has tasks in the table. None: not asked yet."""
 
     def write(self, appends: Sequence[Append]) -> list[Outcome]:
         """Judge each append and write those that are allowed. Returns one outcome per append."""
         outcomes = [self._write_one(append) for append in appends]
-        if self._events:
-            self._connection.executemany(_EVENTS, self._events)
+        self._insert_events()
         return outcomes
 
     def write_run(self, append: Append) -> Outcome:
         """Create a run with its whole log."""
         outcome = self._write_any(append)
-        self._connection.executemany(_EVENTS, self._events)
+        self._insert_events()
         return outcome
 
     def write_together(self, appends: Sequence[Append], entry: AuditEntry | None) -> list[Outcome]:
@@ -94,7 +110,7 @@ class CommitBatch:
             for append, head in zip(appends, heads, strict=True):
                 if head is not None:
                     self._write_parts(append, head, read_taken(self._connection, head.num, append.taken))
-            self._connection.executemany(_EVENTS, self._events)
+            self._insert_events()
         return outcomes
 
     def _write_one(self, append: Append) -> Outcome:
@@ -107,7 +123,7 @@ class CommitBatch:
                 if append.status == "running":
                     return self._write_first(append, append.create)
             elif self._try_advance(append) if append.status is None else self._try_end(append):
-                return Outcome.ACCEPTED
+                return _ACCEPTED
         return self._write_any(append)
 
     def _write_first(self, append: Append, new: NewRun) -> Outcome:
@@ -115,7 +131,7 @@ class CommitBatch:
         idle_until = None if append.idle_until is UNSET else append.idle_until
         num = insert_run(self._connection, new, new.id, FirstEvents(last.seq, last.at, idle_until))
         if num is not None:
-            self._add_events(append, num, self._remember(new.uid, num))
+            self._add_events(append, num, self._remember_number(new.uid, num))
         return judge_create(taken=num is None)
 
     def _try_advance(self, append: Append) -> bool:
@@ -126,9 +142,9 @@ class CommitBatch:
         last = append.events[-1]
         guard = (num, append.epoch, append.seq, self._host)
         if append.idle_until is UNSET:
-            self._connection.execute(_ADVANCE, (last.seq, last.at, *guard))
+            self._execute(_ADVANCE, (last.seq, last.at, *guard))
         else:
-            self._connection.execute(_ADVANCE_IDLE, (last.seq, last.at, append.idle_until, *guard))
+            self._execute(_ADVANCE_IDLE, (last.seq, last.at, append.idle_until, *guard))
         if not self._connection.changes():
             return False
         self._add_events(append, num, uid_sum)
@@ -142,17 +158,17 @@ class CommitBatch:
         last = append.events[-1]
         values = (last.seq, last.at, append.status, last.at)
         guard = (num, append.epoch, append.seq, self._host, append.mail_taken)
-        self._connection.execute(_END, values + guard)
+        self._execute(_END, values + guard)
         if not self._connection.changes():
             return False
-        self._connection.execute(_END_TASKS, (num,))
+        self._end_tasks(num)
         self._add_events(append, num, uid_sum)
         return True
 
     def _write_any(self, append: Append) -> Outcome:
         taken: list[Taken] = []
         if append.create is not None:
-            head = self._create(append.create)
+            head = self._create_run(append.create)
             outcome = judge_create(taken=head is None)
         else:
             head = read_head(self._connection, append.uid)
@@ -166,9 +182,9 @@ class CommitBatch:
         return outcome
 
     def _write_parts(self, append: Append, head: RunHead, taken: Sequence[Taken]) -> None:
-        uid_sum = self._remember(append.uid, head.num)
+        uid_sum = self._remember_number(append.uid, head.num)
         self._add_events(append, head.num, uid_sum)
-        self._advance(append, head, taken)
+        self._update_row(append, head, taken)
         for row in append.keys:
             write_key(self._connection, head.num, row)
         if append.refs:
@@ -179,15 +195,15 @@ class CommitBatch:
         for child in append.children:
             self._add_child(child)
         for mail in append.mail:
-            deliver(self._connection, mail)
+            deliver_mail(self._connection, mail)
         if append.ledger:
             apply_moves(self._connection, append, head.num)
 
-    def _create(self, new: NewRun) -> RunHead | None:
+    def _create_run(self, new: NewRun) -> RunHead | None:
         num = insert_run(self._connection, new, new.id)
         return None if num is None else new_head(new, num)
 
-    def _advance(self, append: Append, head: RunHead, taken: Sequence[Taken]) -> None:
+    def _update_row(self, append: Append, head: RunHead, taken: Sequence[Taken]) -> None:
         """Update the row. Names only the columns that change, because each column costs an update of its index."""
         only_adds = only_adds_to_ended(append, head.status)
         changes: dict[str, Any] = {}
@@ -209,12 +225,18 @@ class CommitBatch:
             changes["status"] = append.status
             if append.status in OVER_STATUSES:
                 changes |= {"owner": None, "wake_at": None, "ended_at": updated_at}
-                self._connection.execute(_END_TASKS, (head.num,))
+                self._end_tasks(head.num)
         if append.reopen is not None and not only_adds and head.status in OVER_STATUSES:
             self._connection.execute(FORGET_TASKS, (head.num,))
         if changes:
             columns = ", ".join(f"{name} = ?" for name in changes)
             self._connection.execute(f"UPDATE runs SET {columns} WHERE num = ?", (*changes.values(), head.num))
+
+    def _end_tasks(self, num: int) -> None:
+        if self._any_tasks is None:
+            self._any_tasks = self._connection.execute(_ANY_TASKS).fetchone() is not None
+        if self._any_tasks and self._connection.execute(_HAS_TASKS, (num,)).fetchone() is not None:
+            self._connection.execute(_END_TASKS, (num,))
 
     def _change_attributes(self, append: Append, head: RunHead) -> str:
         old = msgspec.json.decode(head.attributes, type=dict[str, Any])
@@ -224,23 +246,31 @@ class CommitBatch:
         return json_text(merged)
 
     def _add_child(self, child: NewRun) -> None:
-        if self._has("uid", child.uid):
+        if self._has_run_with("uid", child.uid):
             return
         insert_run(self._connection, child, free_id(child, self._is_id_taken))
 
     def _is_id_taken(self, id: RunId) -> bool:
-        return self._has("id", id)
+        return self._has_run_with("id", id)
 
-    def _has(self, column: str, value: str) -> bool:
+    def _has_run_with(self, column: str, value: str) -> bool:
         return self._connection.execute(f"SELECT 1 FROM runs WHERE {column} = ?", (value,)).fetchone() is not None
 
     def _add_events(self, append: Append, num: int, uid_sum: int) -> None:
+        add = self._events.append
         for event in append.events:
-            body = event.body
-            crc = event_crc(uid_sum, event.seq, event.at, body)
-            self._events.append((num, event.seq, event.at, body.decode(), crc))
+            seq, at, body = event.seq, event.at, event.body
+            add((num, seq, at, body.decode(), event_crc(uid_sum, seq, at, body)))
 
-    def _remember(self, uid: RunUid, num: int) -> int:
+    def _insert_events(self) -> None:
+        events = self._events
+        whole = len(events) - len(events) % EVENTS_PER_INSERT
+        for first in range(0, whole, EVENTS_PER_INSERT):
+            self._execute(_INSERT_EVENTS, list(chain.from_iterable(events[first : first + EVENTS_PER_INSERT])))
+        if whole < len(events):
+            self._connection.executemany(_INSERT_EVENT, events[whole:])
+
+    def _remember_number(self, uid: RunUid, num: int) -> int:
         if len(self._numbers) >= NUMBERS_MAX:
             self._numbers.clear()
         uid_sum = uid_crc(uid)

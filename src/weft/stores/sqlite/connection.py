@@ -20,7 +20,7 @@ BUSY_MS = 10_000
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
-def path_of(url: str) -> Path:
+def database_path(url: str) -> Path:
     """Return the path of the file that a URL names. Raises UsageError if it names none."""
     if not url.startswith("sqlite:///"):
         raise UsageError(f"{url!r} does not name a file.", hint='Write three slashes: "sqlite:///weft.db".')
@@ -41,7 +41,7 @@ def connect(path: Path, durability: str) -> apsw.Connection:
         connection = apsw.Connection(str(path))
     try:
         with translate_errors(path, connection):
-            _configure(connection, durability)
+            _configure_connection(connection, durability)
             _check_settings(connection, path, durability)
     except BaseException:
         connection.close()
@@ -49,7 +49,7 @@ def connect(path: Path, durability: str) -> apsw.Connection:
     return connection
 
 
-def _configure(connection: apsw.Connection, durability: str) -> None:
+def _configure_connection(connection: apsw.Connection, durability: str) -> None:
     connection.set_busy_timeout(BUSY_MS)
     for pragma in (
         f"synchronous = {durability}",
@@ -107,9 +107,9 @@ def translate_error(error: apsw.Error, path: Path, connection: apsw.Connection |
     number = connection.system_errno if connection is not None else 0
     match error:
         case apsw.FullError():
-            return _full(path)
+            return _full_error(path)
         case apsw.IOError() if number in NO_ROOM:
-            return _full(path)
+            return _full_error(path)
         case apsw.BusyError() | apsw.LockedError():
             return Unavailable(
                 f"{path} is locked by another process.",
@@ -142,5 +142,5 @@ def _read_only(path: Path, why: str) -> Unavailable:
     )
 
 
-def _full(path: Path) -> Full:
+def _full_error(path: Path) -> Full:
     return Full(f"There is no room left to write {path}.", hint="Free some space; Weft continues without a restart.")

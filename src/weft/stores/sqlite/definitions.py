@@ -43,7 +43,7 @@ class SqliteDefinitions:
         def work(connection: apsw.Connection) -> bool:
             known = _read_definition(connection, definition.name, definition.version)
             if known is None:
-                _insert(connection, definition)
+                _insert_definition(connection, definition)
                 return True
             if (known.body, known.style) != (definition.body, definition.style):
                 raise Conflict(
@@ -60,7 +60,7 @@ class SqliteDefinitions:
     async def versions(self, name: str | None = None) -> Sequence[Definition]:
         text = f"{_SELECT} WHERE ?1 IS NULL OR name = ?1 ORDER BY name, created_at, rowid"
         return await self._reader.read_in_thread(
-            lambda connection: [_definition(row) for row in connection.execute(text, (name,))]
+            lambda connection: [_definition_of_row(row) for row in connection.execute(text, (name,))]
         )
 
     async def names(self, style: str) -> Sequence[tuple[str, str]]:
@@ -85,17 +85,17 @@ class SqliteDefinitions:
 
 def _read_definition(connection: apsw.Connection, name: str, version: str) -> Definition | None:
     row = connection.execute(f"{_SELECT} WHERE name = ? AND version = ?", (name, version)).fetchone()
-    return None if row is None else _definition(row)
+    return None if row is None else _definition_of_row(row)
 
 
-def _insert(connection: apsw.Connection, one: Definition) -> None:
+def _insert_definition(connection: apsw.Connection, one: Definition) -> None:
     connection.execute(
         "INSERT INTO definitions (name, version, style, body, created_at, origin) VALUES (?, ?, ?, ?, ?, ?)",
         (one.name, one.version, one.style, one.body.decode(), one.created_at, one.origin),
     )
 
 
-def _definition(row: tuple[Any, ...]) -> Definition:
+def _definition_of_row(row: tuple[Any, ...]) -> Definition:
     name, version, style, body, created_at, origin = row
     return Definition(
         name=name, version=version, style=style, body=body.encode(), created_at=Millis(created_at), origin=origin

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import apsw
-import msgspec
 
 from weft.core.ids import INTERNAL_WORKFLOWS, Epoch, HostId, Millis, RunId, RunUid
 from weft.core.start_rules import SINGLETON, SINGLETON_END
 from weft.ports.run_query import RunCount, RunQuery
 from weft.ports.store import NEVER, OPEN_STATUSES, KeyRow, Page, RunRow
-from weft.stores.rows import LAST_CHARACTER, NOT_DOOMED
-from weft.stores.sqlite.mail import read_key
+from weft.stores.rows import LAST_CHARACTER, NOT_DOOMED, json_text
+from weft.stores.sqlite.mail import find_key_row
 from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.rows import RUN_COLUMNS, run_row
 from weft.stores.sqlite.run_search import count_runs, search_runs
@@ -50,7 +49,7 @@ _ORPHANED_WITH_MAIL = (
 )
 
 
-def _due(index: str, rank: str, order: str) -> str:
+def _due_runs_query(index: str, rank: str, order: str) -> str:
     return (
         f"SELECT wake_at, {RUN_COLUMNS} FROM runs INDEXED BY {index} WHERE wake_at <= :now AND owner IS NULL "
         f"AND {rank} AND {_WANTED} AND {_UNLESS_HELD} AND {_NOT_BEHIND} ORDER BY {order} LIMIT :limit"
@@ -68,7 +67,7 @@ def _with_mail(index: str, rank: str, order: str) -> str:
 
 # Runs with a priority have indexes of their own, so that a long line of others does not hide them.
 _UNOWNED = (
-    _due("runs_due", "priority = 0", "wake_at"),
+    _due_runs_query("runs_due", "priority = 0", "wake_at"),
     _with_mail("runs_mail", "priority = 0", "mail_at"),
     _with_mail("runs_mail_ranked", "priority <> 0", "priority DESC, mail_at"),
 )
@@ -79,7 +78,7 @@ _NEXT_PRIORITY = (
 )
 _ABOVE_ALL = 2**31
 """Is higher than any priority."""
-_DUE_WITH_PRIORITY = _due("runs_due_ranked", "priority <> 0 AND priority = :priority", "wake_at")
+_DUE_WITH_PRIORITY = _due_runs_query("runs_due_ranked", "priority <> 0 AND priority = :priority", "wake_at")
 _ORPHANED = (_ORPHANED_IN_FLIGHT, _ORPHANED_DUE, _ORPHANED_WITH_MAIL)
 _NEXT_WAKE = (
     f"SELECT wake_at FROM runs INDEXED BY runs_due WHERE wake_at IS NOT NULL AND owner IS NULL "
@@ -149,19 +148,19 @@ class SqliteDirectory:
     async def key(self, uid: RunUid, key: str) -> KeyRow | None:
         def work(connection: apsw.Connection) -> KeyRow | None:
             row = connection.execute("SELECT num FROM runs WHERE uid = ?", (uid,)).fetchone()
-            return None if row is None else read_key(connection, row[0], key)
+            return None if row is None else find_key_row(connection, row[0], key)
 
         return self._reader.read(work)
 
     async def claimable(
         self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
     ) -> Sequence[RunRow]:
-        values = {"workflows": _json(workflows), "dead": _json(dead), "now": now, "limit": limit}
+        values = {"workflows": json_text(workflows), "dead": json_text(dead), "now": now, "limit": limit}
 
         def work(connection: apsw.Connection) -> list[tuple[Any, ...]]:
             return [
                 *_due_by_priority(connection, values),
-                *(row for text in _reasons(dead) for row in connection.execute(text, values)),
+                *(row for text in _claim_queries(dead) for row in connection.execute(text, values)),
             ]
 
         return _longest_waiting(await self._reader.read_in_thread(work), limit)
@@ -174,7 +173,7 @@ class SqliteDirectory:
         return await self._reader.read_in_thread(lambda connection: read_next_wake(connection, workflows, dead))
 
     async def counts(self, below: RunUid | None = None, *, limit: int = 0) -> Mapping[str, int]:
-        text, values = (_COUNTS, (_json(INTERNAL_WORKFLOWS),)) if below is None else (_COUNTS_BELOW, (below, limit))
+        text, values = (_COUNTS, (json_text(INTERNAL_WORKFLOWS),)) if below is None else (_COUNTS_BELOW, (below, limit))
         rows = await self._reader.read_in_thread(lambda connection: connection.execute(text, values).fetchall())
         return {str(status): int(str(count)) for status, count in rows}
 
@@ -188,8 +187,8 @@ def is_any_claimable(
     connection: apsw.Connection, workflows: Sequence[tuple[str, str]], dead: Sequence[HostId], now: Millis
 ) -> bool:
     """Return whether there are runs that ``claimable`` would return."""
-    values = {"workflows": _json(workflows), "dead": _json(dead), "now": now, "limit": 1}
-    if any(connection.execute(text, values).fetchone() is not None for text in _reasons(dead)):
+    values = {"workflows": json_text(workflows), "dead": json_text(dead), "now": now, "limit": 1}
+    if any(connection.execute(text, values).fetchone() is not None for text in _claim_queries(dead)):
         return True
     return next(_due_by_priority(connection, values), None) is not None
 
@@ -210,23 +209,19 @@ def read_next_wake(
     connection: apsw.Connection, workflows: Sequence[tuple[str, str]], dead: Sequence[HostId]
 ) -> Millis | None:
     """Return the earliest time at which a run without an owner, or of a dead host, becomes due."""
-    values = {"workflows": _json(workflows)}
+    values = {"workflows": json_text(workflows)}
     rows = [connection.execute(_NEXT_WAKE, values).fetchone()]
     rows += (connection.execute(_NEXT_WAKE_OF_OWNER, {**values, "owner": host}).fetchone() for host in dead)
     return min((Millis(row[0]) for row in rows if row is not None), default=None)
 
 
-def _reasons(dead: Sequence[HostId]) -> tuple[str, ...]:
+def _claim_queries(dead: Sequence[HostId]) -> tuple[str, ...]:
     return _UNOWNED if not dead else (*_UNOWNED, *_ORPHANED)
 
 
 def _read_row(connection: apsw.Connection, column: str, value: str) -> RunRow | None:
     row = connection.execute(f"SELECT {RUN_COLUMNS} FROM runs WHERE {column} = ? AND {NOT_DOOMED}", (value,)).fetchone()
     return None if row is None else run_row(row)
-
-
-def _json(value: Sequence[Any]) -> str:
-    return msgspec.json.encode(value).decode()
 
 
 def _longest_waiting(rows: Sequence[tuple[Any, ...]], limit: int) -> list[RunRow]:

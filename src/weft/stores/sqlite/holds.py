@@ -55,14 +55,14 @@ class SqliteHolds:
         )
         wanted = msgspec.json.encode(uids).decode()
         return self._reader.read(
-            lambda connection: {RunUid(uid): _entry(row) for uid, *row in connection.execute(text, (wanted,))}
+            lambda connection: {RunUid(uid): _entry_of_row(row) for uid, *row in connection.execute(text, (wanted,))}
         )
 
     async def audit(self, *, run: RunId | None = None, before: int = NEWEST, limit: int = 100) -> Sequence[AuditEntry]:
         where = "" if run is None else "a.run = ?1 AND "
         text = f"SELECT {_ENTRY} FROM audit a WHERE {where}a.num < ?2 ORDER BY a.num DESC LIMIT ?3"
         return await self._reader.read_in_thread(
-            lambda connection: [_entry(row) for row in connection.execute(text, (run, before, limit))]
+            lambda connection: [_entry_of_row(row) for row in connection.execute(text, (run, before, limit))]
         )
 
 
@@ -83,7 +83,7 @@ def write_once(connection: apsw.Connection, entry: AuditEntry) -> bool:
     return True
 
 
-def _entry(row: Sequence[Any]) -> AuditEntry:
+def _entry_of_row(row: Sequence[Any]) -> AuditEntry:
     at, verb, run, uid, workflow, by, reason, details, number = row
     return AuditEntry(
         at=at,

@@ -14,10 +14,10 @@ from weft.core.ids import HostId
 from weft.ports.hosts import HeartbeatSender, HostRow
 from weft.ports.tasks import ADMITTED, STREAM
 from weft.stores.heartbeat_sender import SharedHeartbeatSender
+from weft.stores.rows import json_text
 from weft.stores.silent_hosts import SilentHosts
 from weft.stores.sqlite.lockfile import LockFiles
 from weft.stores.sqlite.reader import SqliteReader
-from weft.stores.sqlite.rows import json_text
 from weft.stores.sqlite.writer import Writer
 
 _BEAT = "UPDATE hosts SET beats = beats + 1, lease_ms = ?, beat_at = ? WHERE host = ?"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import apsw
@@ -15,18 +16,23 @@ from weft.ports.store import Addressed, Mail, News
 from weft.stores.checksums import checked_inboxes
 from weft.stores.rows import NOT_DOOMED
 from weft.stores.sqlite.directory import is_any_claimable, read_next_wake
-from weft.stores.sqlite.mail import deliver
+from weft.stores.sqlite.mail import deliver_mail
 from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.rows import RUN_COLUMNS, run_row
 from weft.stores.sqlite.writer import Writer
 
-FEW_ROWS = 100
-"""How many rows are read on the event loop. More are read in a thread, so that other callers are not kept waiting."""
+FEW_RUNS = 100
+"""The mail of so many runs is read on the event loop. More is read in a thread, so that nobody else waits for it."""
+RUNS_PER_READ = 500
+"""How many inboxes are read in a thread at a time. Other readers wait for the same thread."""
+
+_Key = tuple[int, str]
+_FIRST: _Key = (-1, "")
 
 _WAITING = (
-    "SELECT r.uid, i.id, CAST(i.body AS BLOB), i.at, i.key, i.digest, i.crc FROM ("
+    "SELECT r.mail_at, r.uid, i.id, CAST(i.body AS BLOB), i.at, i.key, i.digest, i.crc FROM ("
     "SELECT num, uid, mail_at FROM runs INDEXED BY runs_mail WHERE mail_at IS NOT NULL AND owner = ? "
-    "AND fault IS NULL ORDER BY mail_at, uid LIMIT ?) AS r JOIN inbox i ON i.run = r.num "
+    "AND fault IS NULL AND (mail_at, uid) > (?, ?) ORDER BY mail_at, uid LIMIT ?) AS r JOIN inbox i ON i.run = r.num "
     "ORDER BY r.mail_at, r.uid, i.n"
 )
 
@@ -49,16 +55,21 @@ class SqliteInboxes:
             row = run_row(found)
             if row.owner is None or row.fault is not None:
                 return Addressed(row, None)
-            return Addressed(row, deliver(connection, msgspec.structs.replace(mail, to=row.uid)))
+            return Addressed(row, deliver_mail(connection, msgspec.structs.replace(mail, to=row.uid)))
 
         return await self._writer.small(work)
 
     async def waiting(self, host: HostId, *, limit: int) -> Mapping[RunUid, Sequence[Mail] | Corrupt]:
-        few = min(limit, FEW_ROWS)
-        rows = self._reader.read(lambda connection: _waiting_rows(connection, host, few))
-        if len(rows) < few or few == limit:
-            return checked_inboxes(rows)
-        return await self._reader.read_in_thread(lambda connection: _waiting(connection, host, limit))
+        found, last = self._reader.read(
+            lambda connection: _read_waiting_inboxes(connection, host, min(limit, FEW_RUNS))
+        )
+        while last is not None and len(found) < limit:
+            most, after = min(limit - len(found), RUNS_PER_READ), last
+            more, last = await self._reader.read_in_thread(
+                partial(_read_waiting_inboxes, host=host, limit=most, after=after)
+            )
+            found |= more
+        return found
 
     async def news(
         self, host: HostId, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
@@ -70,7 +81,7 @@ class SqliteInboxes:
 
         def work(connection: apsw.Connection) -> News:
             return News(
-                inboxes=_waiting(connection, host, limit),
+                inboxes=_read_waiting_inboxes(connection, host, limit)[0],
                 claimable=is_any_claimable(connection, workflows, dead, now),
                 wake_at=read_next_wake(connection, workflows, dead),
             )
@@ -80,9 +91,10 @@ class SqliteInboxes:
         return found
 
 
-def _waiting(connection: apsw.Connection, host: HostId, limit: int) -> dict[RunUid, Sequence[Mail] | Corrupt]:
-    return checked_inboxes(_waiting_rows(connection, host, limit))
-
-
-def _waiting_rows(connection: apsw.Connection, host: HostId, limit: int) -> list[Any]:
-    return connection.execute(_WAITING, (host, limit)).fetchall()
+def _read_waiting_inboxes(
+    connection: apsw.Connection, host: HostId, limit: int, after: _Key = _FIRST
+) -> tuple[dict[RunUid, Sequence[Mail] | Corrupt], _Key | None]:
+    """Read the inboxes of some runs. Also returns the key of the last run if there may be more."""
+    rows: list[Any] = connection.execute(_WAITING, (host, *after, limit)).fetchall()
+    found = checked_inboxes(row[1:] for row in rows)
+    return found, rows[-1][:2] if len(found) == limit else None

@@ -12,7 +12,7 @@ import msgspec
 from weft.core.ids import HostId, Millis
 from weft.ports.store import NEVER
 from weft.ports.tasks import ADMITTED, RUN_TASK, STEP_LIMIT, WORKFLOW_LIMIT, KeyLimit, LimitedKey, TaskOffer
-from weft.stores.key_turns import Key, Started, give_turn, give_turns
+from weft.stores.key_turns import Key, Started, count_until, give_turn, give_turns, is_too_late
 
 STILL_COUNTS = f"limit_name IS NOT NULL AND coalesce(host, '{ADMITTED}') <> '{ADMITTED}'"
 """Selects, among rows that nobody needs, those that count until their host has stopped the task."""
@@ -20,19 +20,24 @@ FORGET_TASKS = "UPDATE tasks SET unwanted = num WHERE run = ? AND NOT unwanted"
 """For a run that was over and is reopened: tasks that still run do not belong to what it does next."""
 _PRUNED = 100
 
+IS_DUE = (
+    "(not_before <= ?1 OR not_before > ?1 + 2 * coalesce((SELECT json_extract(l.body, '$.per_ms') FROM key_limits l "
+    f"WHERE l.name = limit_name), {KeyLimit().per_ms}))"
+)
+"""Selects the keys in the line whose turn has come, or ``is_too_late``."""
 _READY = (
-    "SELECT limit_name, limit_key FROM ready_keys WHERE not_before <= ? "
+    f"SELECT limit_name, limit_key FROM ready_keys WHERE {IS_DUE} "
     "AND limit_name IN (SELECT value FROM json_each(?)) ORDER BY turn LIMIT ?"
 )
 _READY_OF_KIND = (
-    "SELECT limit_name, limit_key FROM ready_keys WHERE not_before <= ? AND limit_name LIKE ? || '%' "
-    "ORDER BY turn LIMIT ?"
+    f"SELECT limit_name, limit_key FROM ready_keys WHERE {IS_DUE} AND limit_name LIKE ? || '%' ORDER BY turn LIMIT ?"
 )
 ALL_STEPS, ALL_WORKFLOWS = STEP_LIMIT, WORKFLOW_LIMIT
 """Stand for the limits of all steps, and of all workflows."""
 _OF_KEY = "limit_name = ? AND limit_key = ?"
 _RUNNING = f"SELECT count(*) FROM tasks WHERE {_OF_KEY} AND host IS NOT NULL AND limit_name IS NOT NULL"
-_STARTED = f"SELECT coalesce(sum(tasks), 0), min(until) FROM key_starts WHERE {_OF_KEY} AND until > ?"
+_STARTED = f"SELECT coalesce(sum(tasks), 0), min(until), max(until) FROM key_starts WHERE {_OF_KEY} AND until > ?"
+_TAKE_LATE = f"DELETE FROM key_starts WHERE {_OF_KEY} AND until > ? RETURNING tasks"
 _COUNT = (
     "INSERT INTO key_starts (limit_name, limit_key, until, tasks) VALUES (?, ?, ?, ?) "
     "ON CONFLICT DO UPDATE SET tasks = tasks + excluded.tasks"
@@ -99,7 +104,13 @@ class SqliteKeys:
         return int(self._connection.execute(_RUNNING, key).get)
 
     def started(self, key: Key) -> Started:
-        count, ends = self._connection.execute(_STARTED, (*key, self._now)).get
+        count, ends, last = self._connection.execute(_STARTED, (*key, self._now)).get
+        limit = self.limit_of(key)
+        if limit is not None and last is not None and is_too_late(limit, last, self._now):
+            soonest = count_until(limit, self._now)
+            late = [tasks for (tasks,) in self._connection.execute(_TAKE_LATE, (*key, soonest))]
+            self._connection.execute(_COUNT, (*key, soonest, sum(late)))
+            ends = min(ends, soonest)
         return Started(count, Millis(ends or self._now))
 
     def take(self, key: Key, most: int) -> int:
@@ -173,7 +184,7 @@ def _run_keys(connection: apsw.Connection, only: int | None, now: Millis) -> Sql
     return SqliteKeys(connection, ALL_WORKFLOWS, take, now)
 
 
-def read_keys(connection: apsw.Connection, limit: int) -> Sequence[LimitedKey]:
+def limited_keys(connection: apsw.Connection, limit: int) -> Sequence[LimitedKey]:
     """Return the keys that have tasks or runs, those with the most waiting first."""
     return [
         LimitedKey(limit=name, key=key, waiting=waiting, running=running, since=since)

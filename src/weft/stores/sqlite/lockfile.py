@@ -39,8 +39,8 @@ class LockFiles:
         for _ in range(TRIES):
             with suppress(FileNotFoundError):
                 self.folder.mkdir(exist_ok=True)
-                descriptor = os.open(self._path(host), os.O_RDWR | os.O_CREAT, 0o644)
-                if _lock(descriptor) and self._is_file_of(host, descriptor):
+                descriptor = os.open(self._path_of(host), os.O_RDWR | os.O_CREAT, 0o644)
+                if _try_to_lock(descriptor) and self._is_file_of(host, descriptor):
                     self._held[host] = descriptor
                     return
                 os.close(descriptor)
@@ -51,7 +51,7 @@ class LockFiles:
         """Release the lock of a host and remove its file."""
         descriptor = self._held.pop(host, None)
         if descriptor is not None:
-            self._unlink(host)
+            self._remove_file(host)
             os.close(descriptor)
 
     def is_gone(self, host: HostId) -> bool:
@@ -59,7 +59,7 @@ class LockFiles:
         if sys.platform == "win32" or host in self._held:
             return False
         try:
-            descriptor = os.open(self._path(host), os.O_RDWR)
+            descriptor = os.open(self._path_of(host), os.O_RDWR)
         except FileNotFoundError:
             return True
         except OSError:
@@ -79,9 +79,9 @@ class LockFiles:
         if sys.platform == "win32" or host in self._held:
             return
         with suppress(OSError):
-            descriptor = os.open(self._path(host), os.O_RDWR)
-            if _lock(descriptor):
-                self._unlink(host)
+            descriptor = os.open(self._path_of(host), os.O_RDWR)
+            if _try_to_lock(descriptor):
+                self._remove_file(host)
             os.close(descriptor)
 
     def close(self) -> None:
@@ -95,15 +95,15 @@ class LockFiles:
             os.close(descriptor)
         self._held.clear()
 
-    def _path(self, host: HostId) -> Path:
+    def _path_of(self, host: HostId) -> Path:
         return self.folder / f"{quote(host, safe='')}.lock"
 
     def _is_file_of(self, host: HostId, descriptor: int) -> bool:
-        return os.path.samestat(os.fstat(descriptor), self._path(host).stat())
+        return os.path.samestat(os.fstat(descriptor), self._path_of(host).stat())
 
-    def _unlink(self, host: HostId) -> None:
+    def _remove_file(self, host: HostId) -> None:
         with suppress(OSError):
-            self._path(host).unlink()
+            self._path_of(host).unlink()
         with suppress(OSError):
             self.folder.rmdir()
 
@@ -117,7 +117,7 @@ def held_locks(database: Path) -> list[HostId]:
     return [host for host in hosts if not files.is_gone(host)] if sys.platform != "win32" else []
 
 
-def _lock(descriptor: int) -> bool:
+def _try_to_lock(descriptor: int) -> bool:
     if sys.platform != "win32":
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

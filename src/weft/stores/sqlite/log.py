@@ -29,7 +29,7 @@ from weft.stores.checksums import check_log_end, checked_events, checked_mail, s
 from weft.stores.judge import check_numbering, judge_create, judge_release
 from weft.stores.rows import NOBODY
 from weft.stores.sqlite.commit import CommitBatch, write_snapshot
-from weft.stores.sqlite.mail import deliver
+from weft.stores.sqlite.mail import deliver_mail
 from weft.stores.sqlite.plain_append import try_plain_append
 from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.rows import RUN_COLUMNS, insert_run, read_head, run_row
@@ -78,15 +78,15 @@ class SqliteLog:
         return await (self._writer.small(work) if len(batch) == 1 else self._writer.large(work))
 
     async def load(self, uid: RunUid, *, fold: int) -> Loaded | None:
-        found = self._reader.read(lambda connection: _load(connection, uid, fold, SMALL_EVENTS_MAX))
+        found = self._reader.read(lambda connection: _load_run(connection, uid, fold, SMALL_EVENTS_MAX))
         if found is not _TOO_LONG:
             return found
-        return await self._reader.read_in_thread(lambda connection: _load(connection, uid, fold, None))
+        return await self._reader.read_in_thread(lambda connection: _load_run(connection, uid, fold, None))
 
     async def events(self, uid: RunUid, *, after: Seq, limit: int) -> Sequence[StoredEvent]:
         if limit > SMALL_EVENTS_MAX:
-            return await self._reader.read_in_thread(lambda connection: _events(connection, uid, after, limit))
-        return self._reader.read(lambda connection: _events(connection, uid, after, limit))
+            return await self._reader.read_in_thread(lambda connection: _read_events(connection, uid, after, limit))
+        return self._reader.read(lambda connection: _read_events(connection, uid, after, limit))
 
     async def claim(
         self, uids: Sequence[RunUid], host: HostId, *, expected: Mapping[RunUid, Epoch]
@@ -99,13 +99,13 @@ class SqliteLog:
 
     async def release(self, releases: Sequence[Release]) -> Sequence[Outcome]:
         def work(connection: apsw.Connection) -> list[Outcome]:
-            return [_release(connection, release) for release in releases]
+            return [_release_run(connection, release) for release in releases]
 
         return await (self._writer.small(work) if len(releases) == 1 else self._writer.large(work))
 
     async def send(self, mail: Sequence[Mail]) -> Sequence[Sent]:
         def work(connection: apsw.Connection) -> list[Sent]:
-            sent = [deliver(connection, piece) for piece in mail]
+            sent = [deliver_mail(connection, piece) for piece in mail]
             connection.executemany(_START_NOW, [(piece.to,) for piece in mail if piece.urgent])
             return sent
 
@@ -142,7 +142,7 @@ class SqliteLog:
         return [KeyRow(*row) for row in self._reader.read(work)]
 
     async def inbox(self, uid: RunUid) -> Sequence[Mail]:
-        return self._reader.read(lambda connection: _inbox(connection, uid))
+        return self._reader.read(lambda connection: _read_inbox(connection, uid))
 
     async def refers_to(self, uid: RunUid, digest: str) -> bool:
         found = self._reader.read(lambda connection: connection.execute(REFERS_TO, (digest, uid)).get)
@@ -165,12 +165,12 @@ _TOO_LONG: Any = object()
 # for as long as the error itself is kept, and until then the connection would read old data.
 
 
-def _load(connection: apsw.Connection, uid: RunUid, fold: int, events_max: int | None) -> Loaded | None:
+def _load_run(connection: apsw.Connection, uid: RunUid, fold: int, events_max: int | None) -> Loaded | None:
     found: Any = connection.execute(f"SELECT num, cut, {RUN_COLUMNS} FROM runs WHERE uid = ?", (uid,)).fetchone()
     if found is None:
         return None
     num, cut, row = found[0], found[1], run_row(found[2:])
-    snapshot = _snapshot(connection, num, uid, fold)
+    snapshot = _read_snapshot(connection, num, uid, fold)
     if snapshot is not None and snapshot.seq < cut:
         snapshot = None
     after = Seq(cut) if snapshot is None else snapshot.seq
@@ -185,10 +185,10 @@ def _load(connection: apsw.Connection, uid: RunUid, fold: int, events_max: int |
         ).fetchall(),
     )
     check_log_end(uid, after + len(events), row.seq)
-    return Loaded(row=row, snapshot=snapshot, events=events, inbox=_inbox(connection, uid))
+    return Loaded(row=row, snapshot=snapshot, events=events, inbox=_read_inbox(connection, uid))
 
 
-def _snapshot(connection: apsw.Connection, num: int, uid: RunUid, fold: int) -> Snapshot | None:
+def _read_snapshot(connection: apsw.Connection, num: int, uid: RunUid, fold: int) -> Snapshot | None:
     row = connection.execute(
         "SELECT seq, fold, body, crc FROM snapshots WHERE run = ? AND fold = ?", (num, fold)
     ).fetchone()
@@ -199,7 +199,7 @@ def _snapshot(connection: apsw.Connection, num: int, uid: RunUid, fold: int) -> 
     return snapshot if snapshot_crc(uid_crc(uid), snapshot) == row[3] else None
 
 
-def _events(connection: apsw.Connection, uid: RunUid, after: Seq, limit: int) -> list[StoredEvent]:
+def _read_events(connection: apsw.Connection, uid: RunUid, after: Seq, limit: int) -> list[StoredEvent]:
     rows: Any = connection.execute(
         "SELECT e.seq, at, CAST(body AS BLOB), crc, r.cut FROM runs r JOIN events e ON e.run = r.num "
         "WHERE r.uid = ? AND e.seq > max(?, r.cut) ORDER BY e.seq LIMIT ?",
@@ -209,7 +209,7 @@ def _events(connection: apsw.Connection, uid: RunUid, after: Seq, limit: int) ->
     return checked_events(uid, first, [row[:4] for row in rows])
 
 
-def _inbox(connection: apsw.Connection, uid: RunUid) -> list[Mail]:
+def _read_inbox(connection: apsw.Connection, uid: RunUid) -> list[Mail]:
     rows = connection.execute(
         "SELECT i.id, CAST(body AS BLOB), at, key, digest, crc FROM runs r JOIN inbox i ON i.run = r.num "
         "WHERE r.uid = ? ORDER BY n",
@@ -218,7 +218,7 @@ def _inbox(connection: apsw.Connection, uid: RunUid) -> list[Mail]:
     return checked_mail(uid, rows)
 
 
-def _release(connection: apsw.Connection, release: Release) -> Outcome:
+def _release_run(connection: apsw.Connection, release: Release) -> Outcome:
     connection.execute(_RELEASE, (release.wake_at, release.uid, release.epoch, release.seq, release.mail_taken))
     if connection.changes():
         if release.snapshot is not None:

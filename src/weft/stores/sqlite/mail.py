@@ -15,12 +15,12 @@ Taken = tuple[int, str | None]
 """A piece of mail that an append consumes: its number in order of arrival, and its key."""
 
 
-def deliver(connection: apsw.Connection, mail: Mail) -> Sent:
+def deliver_mail(connection: apsw.Connection, mail: Mail) -> Sent:
     """Put mail into the inbox of its run, once."""
     run = read_head(connection, mail.to)
     if run is None:
         return judge_mail(None, mail, None, posted=False)
-    key = None if mail.key is None else read_key(connection, run.num, mail.key)
+    key = None if mail.key is None else find_key_row(connection, run.num, mail.key)
     posted = connection.execute("SELECT 1 FROM posted WHERE run = ? AND id = ?", (run.num, mail.id)).fetchone()
     sent = judge_mail(run, mail, key, posted=posted is not None)
     if sent is not Sent.ACCEPTED:
@@ -62,11 +62,11 @@ def read_key_facts(
     """Read the facts that decide whether an append that consumes ``taken`` may use its keys."""
     if run is None or not rows:
         return NO_KEYS
-    known = (read_key(connection, run.num, row.key) for row in rows)
+    known = (find_key_row(connection, run.num, row.key) for row in rows)
     return KeyFacts({row.key: row for row in known if row is not None}, {key for _, key in taken})
 
 
-def read_key(connection: apsw.Connection, num: int, key: str) -> KeyRow | None:
+def find_key_row(connection: apsw.Connection, num: int, key: str) -> KeyRow | None:
     """Return the row of a key, or None if the key is free."""
     row = connection.execute("SELECT key, digest, seq FROM keys WHERE run = ? AND key = ?", (num, key)).fetchone()
     return None if row is None else KeyRow(*row)

@@ -10,7 +10,7 @@ import apsw
 
 from weft.core.ids import Millis
 from weft.ports.tasks import RUN_TASK, QueueLimits, QueueRow
-from weft.stores.queues import UNLIMITED, room
+from weft.stores.queues import UNLIMITED, tasks_allowed
 
 _LIMIT = "INSERT OR REPLACE INTO queues (queue, priority, concurrency, rate, per_ms, stream) VALUES (?, ?, ?, ?, ?, ?)"
 _RUNNING = "SELECT count(*) FROM tasks WHERE queue = ? AND host IS NOT NULL"
@@ -32,7 +32,7 @@ def set_limits(connection: apsw.Connection, queue: str, limits: QueueLimits | No
         connection.execute(_LIMIT, values)
 
 
-def read_limits(connection: apsw.Connection) -> Mapping[str, QueueLimits]:
+def read_queue_limits(connection: apsw.Connection) -> Mapping[str, QueueLimits]:
     """Return the queues that have limits or a priority, or are streams."""
     rows = connection.execute("SELECT queue, priority, concurrency, rate, per_ms, stream FROM queues")
     return {
@@ -43,7 +43,7 @@ def read_limits(connection: apsw.Connection) -> Mapping[str, QueueLimits]:
 
 def read_queues(connection: apsw.Connection) -> Sequence[QueueRow]:
     """Return all queues that have tasks or limits, by name."""
-    limits = read_limits(connection)
+    limits = read_queue_limits(connection)
     lengths = {queue: tuple(values) for queue, *values in connection.execute(_LENGTHS)}
     return [
         QueueRow(
@@ -62,7 +62,7 @@ def read_room(connection: apsw.Connection, queue: str, limits: QueueLimits, now:
     connection.execute("DELETE FROM handed_out WHERE queue = ? AND at <= ?", (queue, now - limits.per_ms))
     running = connection.execute(_RUNNING, (queue,)).get
     handed_out = connection.execute(_HANDED_OUT, (queue,)).get
-    return room(limits, running=running, handed_out=handed_out)
+    return tasks_allowed(limits, running=running, handed_out=handed_out)
 
 
 def record_handed_out(

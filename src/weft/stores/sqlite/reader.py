@@ -35,7 +35,7 @@ class SqliteReader:
     def read(self, work: Work[T]) -> T:
         """Read a few rows on this thread."""
         with self._short_lock:
-            return self._read(self._short, work)
+            return self._read_in_transaction(self._short, work)
 
     async def read_in_thread(self, work: Work[T]) -> T:
         """Read any number of rows on another thread."""
@@ -49,9 +49,9 @@ class SqliteReader:
 
     def _read_long(self, work: Work[T]) -> T:
         with self._long_lock:
-            return self._read(self._long, work)
+            return self._read_in_transaction(self._long, work)
 
-    def _read(self, connection: apsw.Connection, work: Work[T]) -> T:
+    def _read_in_transaction(self, connection: apsw.Connection, work: Work[T]) -> T:
         if self._file.gone:
             self._file.check(connection)
         with translate_errors(self._path, connection):

@@ -24,7 +24,7 @@ from weft.ports.retention import (
 )
 from weft.ports.store import OPEN_STATUSES
 from weft.stores.removal import DOOMED_UID, RUNS_PER_CLEAR, TreeRun, judge_doom, with_counts, with_sums
-from weft.stores.rows import LAST_CHARACTER, make_cursor, parse_cursor
+from weft.stores.rows import LAST_CHARACTER, json_text, make_cursor, parse_cursor
 from weft.stores.sqlite.holds import write_entry
 from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.rows import unindex_attributes
@@ -92,7 +92,7 @@ class SqliteRetention:
         self._reader = reader
 
     async def doom(self, uid: RunUid, rule: DoomRule, entry: AuditEntry | None = None) -> DoomResult:
-        return await self._writer.large(lambda connection: _doom(connection, uid, rule, entry))
+        return await self._writer.large(lambda connection: _doom_tree(connection, uid, rule, entry))
 
     async def doom_each(
         self, uids: Sequence[RunUid], rule: DoomRule, entry: AuditEntry | None = None
@@ -103,14 +103,14 @@ class SqliteRetention:
         # Mostly there is nothing to do, so look first without a write transaction.
         if not self._reader.read(lambda connection: connection.execute(_DOOMED, (1,)).fetchone()):
             return Cleared(0, 0)
-        return await self._writer.large(lambda connection: _clear(connection, limit))
+        return await self._writer.large(lambda connection: _clear_doomed(connection, limit))
 
     async def is_doomed(self, id: RunId) -> bool:
         text = f"SELECT 1 FROM runs WHERE id = ? AND status = '{DOOMED}'"
         return self._reader.read(lambda connection: connection.execute(text, (id,)).fetchone() is not None)
 
     async def ended(self, query: EndedQuery) -> EndedPage:
-        text, values = _ended(query)
+        text, values = _ended_runs_query(query)
         rows = await self._reader.read_in_thread(
             lambda connection: [
                 EndedRun(**dict(zip(ENDED, row, strict=True))) for row in connection.execute(text, values)
@@ -129,7 +129,7 @@ class SqliteRetention:
         def work(connection: apsw.Connection) -> int:
             # A run may have been reopened meanwhile.
             query = "SELECT num FROM runs WHERE num IN (SELECT value FROM json_each(?)) AND ended_at <= ?"
-            ended = [num for (num,) in connection.execute(query, (_json(runs), ended_before))]
+            ended = [num for (num,) in connection.execute(query, (json_text(runs), ended_before))]
             return _delete_part(connection, "chunks", ended, limit)
 
         return await self._writer.large(work)
@@ -161,7 +161,7 @@ class SqliteRetention:
         return await self._reader.read_in_thread(work)
 
 
-def _doom(connection: apsw.Connection, uid: RunUid, rule: DoomRule, entry: AuditEntry | None) -> DoomResult:
+def _doom_tree(connection: apsw.Connection, uid: RunUid, rule: DoomRule, entry: AuditEntry | None) -> DoomResult:
     """Judge a tree and mark its rows."""
     (result,) = _judge_each(connection, [uid], rule)
     if entry is not None and result.outcome is DoomOutcome.DOOMED and not rule.dry_run:
@@ -186,17 +186,17 @@ def _judge_each(connection: apsw.Connection, uids: Sequence[RunUid], rule: DoomR
     Between two statements this thread waits for the interpreter, while others wait for the transaction.
     """
     trees: dict[RunUid, list[TreeRun]] = {uid: [] for uid in uids}
-    rows: list[Any] = connection.execute(_TREES, (_json(uids), rule.named_by)).fetchall()
+    rows: list[Any] = connection.execute(_TREES, (json_text(uids), rule.named_by)).fetchall()
     for root, *row in rows:
         trees[root].append(_tree_run(row))
     results = {uid: judge_doom(tree, rule) for uid, tree in trees.items()}
     doomed = [run.uid for uid in trees if results[uid].outcome is DoomOutcome.DOOMED for run in trees[uid]]
     if doomed and not rule.dry_run:
-        connection.execute(_DOOM, (_json(doomed),))
+        connection.execute(_DOOM, (json_text(doomed),))
     return [results[uid] for uid in uids]
 
 
-def _clear(connection: apsw.Connection, limit: int) -> Cleared:
+def _clear_doomed(connection: apsw.Connection, limit: int) -> Cleared:
     """Delete rows of the oldest doomed runs. Their own rows go once nothing else is left."""
     doomed: list[Any] = connection.execute(_DOOMED, (min(RUNS_PER_CLEAR, limit),)).fetchall()
     nums = [num for num, _ in doomed]
@@ -210,8 +210,8 @@ def _clear(connection: apsw.Connection, limit: int) -> Cleared:
         if attributes != NO_ATTRIBUTES:
             unindex_attributes(connection, num, msgspec.json.decode(attributes))
     if nums:
-        connection.execute(_FREE_ID, (_json(nums),))
-        connection.execute(_REMOVE, (_json(nums),))
+        connection.execute(_FREE_ID, (json_text(nums),))
+        connection.execute(_REMOVE, (json_text(nums),))
     # Rows that had the largest number before.
     connection.execute(f"DELETE FROM runs WHERE status = '{DOOMED}' AND id = uid AND num < (SELECT max(num) FROM runs)")
     return Cleared(limit - left, len(doomed))
@@ -223,12 +223,12 @@ def _delete_part(connection: apsw.Connection, table: str, nums: Sequence[int], l
     connection.execute(
         f"DELETE FROM {table} WHERE ({key}) IN "
         f"(SELECT {key} FROM {table} WHERE run IN (SELECT value FROM json_each(?)) LIMIT ?)",
-        (_json(nums), limit),
+        (json_text(nums), limit),
     )
     return connection.changes()
 
 
-def _ended(query: EndedQuery) -> tuple[str, list[Any]]:
+def _ended_runs_query(query: EndedQuery) -> tuple[str, list[Any]]:
     """Return the statement of a query. A run ends after its start, so the index by start limits the search."""
     parts = ["parent IS NULL", "status = ?", "ended_at <= ?", "created_at <= ?"]
     values: list[Any] = [query.status, query.ended_before, query.ended_before]
@@ -261,7 +261,3 @@ def _tree_run(row: Sequence[Any]) -> TreeRun:
         kept=bool(kept),
         named=bool(named),
     )
-
-
-def _json(values: Sequence[int] | Sequence[str]) -> str:
-    return msgspec.json.encode(values).decode()

@@ -12,7 +12,7 @@ from weft.core.ids import Epoch, HostId, RunId, RunUid, Seq
 from weft.ports.new_run import NewRun
 from weft.ports.store import Mail, RunRow
 from weft.stores.checksums import mail_crc
-from weft.stores.rows import as_json, canonical_json, initial_epoch, initial_status, start_mail
+from weft.stores.rows import as_json, canonical_json, initial_epoch, initial_status, json_text, start_mail
 
 RUN_COLUMNS = (
     "uid, id, workflow, version, style, status, seq, epoch, owner, mail, wake_at, idle_until, format, parent, "
@@ -145,8 +145,3 @@ def unindex_attributes(connection: apsw.Connection, num: int, attributes: dict[s
         "DELETE FROM attributes WHERE name = ? AND value = ? AND run = ?",
         [(name, canonical_json(value), num) for name, value in attributes.items()],
     )
-
-
-def json_text(value: dict[str, Any]) -> str:
-    """Encode a JSON object for a column."""
-    return msgspec.json.encode(value).decode() if value else "{}"

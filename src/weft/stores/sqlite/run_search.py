@@ -64,7 +64,7 @@ class Statement(NamedTuple):
 
 def search_runs(connection: apsw.Connection, query: RunQuery) -> Page:
     """Return a page of runs."""
-    statements, examined = _plan(connection, query)
+    statements, examined = _plan_search(connection, query)
     limit = query.limit + 1
     rows = [run_row(row) for each in statements for row in connection.execute(each.rows_text(), (*each.values, limit))]
     return make_page(rows, query.limit, examined)
@@ -72,37 +72,37 @@ def search_runs(connection: apsw.Connection, query: RunQuery) -> Page:
 
 def count_runs(connection: apsw.Connection, query: RunQuery, limit: int) -> RunCount:
     """Count the runs that a search finds, up to a limit."""
-    statements, examined = _plan(connection, query)
+    statements, examined = _plan_search(connection, query)
     counts = [connection.execute(each.count_text(), (*each.values, limit + 1)).get for each in statements]
     return make_count(counts, limit, examined)
 
 
-def _plan(connection: apsw.Connection, query: RunQuery) -> tuple[Sequence[Statement], Position | None]:
+def _plan_search(connection: apsw.Connection, query: RunQuery) -> tuple[Sequence[Statement], Position | None]:
     """Return the statements of a search, and the last position that they examine if they do not examine all."""
-    few = _few(connection, query)
+    few = _search_of_few(connection, query)
     if few is not None:
         return [few], None
     branches = [query] if query.parent is not None or query.faulty else status_branches(query)
     examined = _last_examined(connection, branches) if query.scan is not None and query.is_filtered else None
     above = [_Condition("(runs.created_at, runs.uid) >= (?, ?)", examined)] if examined is not None else []
-    return [Statement(_source(each), [*_conditions(each), *above]) for each in branches], examined
+    return [Statement(_source_with_index(each), [*_all_conditions(each), *above]) for each in branches], examined
 
 
-def _few(connection: apsw.Connection, query: RunQuery) -> Statement | None:
+def _search_of_few(connection: apsw.Connection, query: RunQuery) -> Statement | None:
     """Return the statement for a search by an attribute or a prefix that few runs have; None if many have it."""
     for name, value in query.where.items():
         wanted = _Condition("found.name = ? AND found.value = ?", (name, canonical_json(value)))
         text = "SELECT count(*) FROM (SELECT 1 FROM attributes WHERE name = ? AND value = ? LIMIT ?)"
         if connection.execute(text, (*wanted.values, FEW + 1)).get <= FEW:
-            return Statement(_WITH_ATTRIBUTE, [wanted, *_conditions(query)])
+            return Statement(_WITH_ATTRIBUTE, [wanted, *_all_conditions(query)])
     if query.id_prefix is not None:
         text = f"SELECT count(*) FROM (SELECT 1 FROM {_BY_ID} WHERE id >= ? AND id < ? LIMIT ?)"
-        if connection.execute(text, (*_range(query.id_prefix), FEW + 1)).get <= FEW:
-            return Statement(_BY_ID, _conditions(query))
+        if connection.execute(text, (*_prefix_range(query.id_prefix), FEW + 1)).get <= FEW:
+            return Statement(_BY_ID, _all_conditions(query))
     return None
 
 
-def _source(query: RunQuery) -> str:
+def _source_with_index(query: RunQuery) -> str:
     if query.parent is not None:
         return "runs INDEXED BY runs_children"
     if query.faulty:
@@ -117,13 +117,13 @@ def _last_examined(connection: apsw.Connection, branches: Sequence[RunQuery]) ->
     found: list[Position] = []
     for query in branches:
         assert query.scan is not None
-        each = Statement(_source(query), _indexed(query))
+        each = Statement(_source_with_index(query), _indexed_conditions(query))
         row = connection.execute(each.last_text(), (*each.values, query.scan - 1)).fetchone()
         found += [(int(str(row[0])), str(row[1]))] if row is not None else []
     return max(found, default=None)
 
 
-def _indexed(query: RunQuery) -> list[_Condition]:
+def _indexed_conditions(query: RunQuery) -> list[_Condition]:
     """Return the conditions that the index of a search answers."""
     parts: list[_Condition] = []
     if query.parent is not None:
@@ -145,16 +145,16 @@ def _indexed(query: RunQuery) -> list[_Condition]:
     return parts or [_Condition("true")]
 
 
-def _conditions(query: RunQuery) -> list[_Condition]:
+def _all_conditions(query: RunQuery) -> list[_Condition]:
     """Return all conditions of a search."""
-    parts = [*_indexed(query), _Condition(f"runs.{NOT_DOOMED}")]
+    parts = [*_indexed_conditions(query), _Condition(f"runs.{NOT_DOOMED}")]
     if query.leaves_out:
         text = f"runs.workflow NOT IN ({', '.join('?' * len(query.leaves_out))})"
         parts.append(_Condition(text, tuple(query.leaves_out)))
     if query.hides_imported:
         parts.append(_Condition("runs.status <> ?", (IMPORTED,)))
     if query.parent is not None or query.faulty or query.statuses:
-        parts += _unindexed(query)
+        parts += _unindexed_conditions(query)
     for column in ("style", "version"):
         if getattr(query, column) is not None:
             parts.append(_Condition(f"runs.{column} = ?", (getattr(query, column),)))
@@ -162,14 +162,14 @@ def _conditions(query: RunQuery) -> list[_Condition]:
         parts.append(_Condition("runs.updated_at < ?", (query.changed_before,)))
     if query.id_prefix is not None:
         # Unlike LIKE, a range uses the index on ids and has no special characters.
-        parts.append(_Condition("runs.id >= ? AND runs.id < ?", _range(query.id_prefix)))
+        parts.append(_Condition("runs.id >= ? AND runs.id < ?", _prefix_range(query.id_prefix)))
     for name, value in query.where.items():
         text = "EXISTS (SELECT 1 FROM attributes WHERE name = ? AND value = ? AND run = runs.num)"
         parts.append(_Condition(text, (name, canonical_json(value))))
     return parts
 
 
-def _unindexed(query: RunQuery) -> list[_Condition]:
+def _unindexed_conditions(query: RunQuery) -> list[_Condition]:
     """Return the conditions on workflow, status and fault of a search by another index."""
     parts = []
     if query.workflow is not None:
@@ -182,5 +182,5 @@ def _unindexed(query: RunQuery) -> list[_Condition]:
     return parts
 
 
-def _range(prefix: str) -> tuple[str, str]:
+def _prefix_range(prefix: str) -> tuple[str, str]:
     return prefix, prefix + LAST_CHARACTER

@@ -21,7 +21,7 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         _check_owner(connection, path)
-        _apply(connection, path)
+        _apply_migrations(connection, path)
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -38,7 +38,7 @@ def pending_migrations(path: Path | None) -> list[Path]:
         return FILES
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     try:
-        pending = _after(_schema_version(connection), path)
+        pending = _migrations_after(_schema_version(connection), path)
         if pending:
             _check_owner(connection, path)
         return pending
@@ -52,26 +52,26 @@ def missing_tables(path: Path) -> list[str]:
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         migrate(blank, path)
-        return sorted(_names(blank) - _names(connection))
+        return sorted(_object_names(blank) - _object_names(connection))
     finally:
         connection.close()
         blank.close()
 
 
-def _names(connection: apsw.Connection) -> set[str]:
+def _object_names(connection: apsw.Connection) -> set[str]:
     return {
         str(name) for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'")
     }
 
 
-def _apply(connection: apsw.Connection, path: Path) -> None:
-    for file in _after(_schema_version(connection), path):
+def _apply_migrations(connection: apsw.Connection, path: Path) -> None:
+    for file in _migrations_after(_schema_version(connection), path):
         connection.execute(file.read_text("utf-8"))
     connection.execute(f"PRAGMA user_version = {NEWEST}")
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
 
 
-def _after(version: int, path: Path) -> list[Path]:
+def _migrations_after(version: int, path: Path) -> list[Path]:
     if version > NEWEST:
         raise NewerSchema(
             f"{path} was written by a newer Weft (schema {version}; this Weft knows {NEWEST}).",

@@ -27,15 +27,15 @@ class SerialThread:
         future: asyncio.Future[T] = loop.create_future()
         self._jobs.put((work, loop, future))
         if self._thread is None:
-            self._start()
+            self._start_thread()
         return await future
 
-    def _start(self) -> None:
+    def _start_thread(self) -> None:
         # Two event loops on different threads may get here at once.
         with self._starting:
             if self._thread is None:
                 # A daemon thread: a store that was not closed must not keep the process alive.
-                self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
+                self._thread = threading.Thread(target=self._run_jobs, name=self._name, daemon=True)
                 self._thread.start()
 
     def stop(self) -> None:
@@ -45,18 +45,18 @@ class SerialThread:
             self._thread.join()
             self._thread = None
 
-    def _serve(self) -> None:
+    def _run_jobs(self) -> None:
         while (job := self._jobs.get()) is not None:
             work, loop, future = job
             try:
                 result = work()
             except BaseException as error:  # noqa: BLE001  # the caller gets every error
-                _report(loop, _fail, future, error)
+                _report_to_loop(loop, _fail_future, future, error)
             else:
-                _report(loop, _finish, future, result)
+                _report_to_loop(loop, _finish_future, future, result)
 
 
-def _report(loop: asyncio.AbstractEventLoop, how: Callable[..., None], *arguments: Any) -> None:
+def _report_to_loop(loop: asyncio.AbstractEventLoop, how: Callable[..., None], *arguments: Any) -> None:
     try:
         loop.call_soon_threadsafe(how, *arguments)
     except RuntimeError:
@@ -64,11 +64,11 @@ def _report(loop: asyncio.AbstractEventLoop, how: Callable[..., None], *argument
         return
 
 
-def _finish(future: asyncio.Future[Any], result: Any) -> None:
+def _finish_future(future: asyncio.Future[Any], result: Any) -> None:
     if not future.done():
         future.set_result(result)
 
 
-def _fail(future: asyncio.Future[Any], error: BaseException) -> None:
+def _fail_future(future: asyncio.Future[Any], error: BaseException) -> None:
     if not future.done():
         future.set_exception(error)

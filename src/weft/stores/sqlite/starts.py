@@ -18,12 +18,12 @@ from weft.stores.judge_starts import (
     StartFacts,
     StartVerdict,
     UsedId,
-    answer_of,
     is_singleton,
     judge_start,
+    start_answer,
 )
 from weft.stores.rows import NOT_DOOMED, added_input, cancel_mail
-from weft.stores.sqlite.mail import deliver
+from weft.stores.sqlite.mail import deliver_mail
 from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.rows import RUN_COLUMNS, insert_run, run_row
 from weft.stores.sqlite.writer import Writer
@@ -67,7 +67,7 @@ class SqliteStarts:
         await self._writer.small(work)
 
     async def start(self, start: RuledStart) -> StartAnswer:
-        return await self._writer.small(lambda connection: _start(connection, start))
+        return await self._writer.small(lambda connection: _start_or_join(connection, start))
 
     async def with_slot(self, slot: str) -> Mapping[RunUid, RunId]:
         return {run.uid: run.id for run in self._reader.read(lambda connection: _with_slot(connection, slot))}
@@ -90,7 +90,7 @@ def is_slot_taken(connection: apsw.Connection, uid: RunUid) -> bool:
     return is_singleton(slot) and any(run.uid != uid for run in _with_slot(connection, slot))
 
 
-def _start(connection: apsw.Connection, start: RuledStart) -> StartAnswer:
+def _start_or_join(connection: apsw.Connection, start: RuledStart) -> StartAnswer:
     new = start.new
     facts = StartFacts(
         open_runs=_with_slot(connection, new.slot),
@@ -100,7 +100,7 @@ def _start(connection: apsw.Connection, start: RuledStart) -> StartAnswer:
     )
     verdict = judge_start(start, facts)
     _carry_out(connection, start, verdict)
-    return answer_of(verdict)
+    return start_answer(verdict)
 
 
 def _carry_out(connection: apsw.Connection, start: RuledStart, verdict: StartVerdict) -> None:
@@ -110,7 +110,7 @@ def _carry_out(connection: apsw.Connection, start: RuledStart, verdict: StartVer
     if verdict.closes is not None:
         connection.execute(_BEGIN_NOW, (verdict.closes.uid,))
     for other in verdict.cancels:
-        deliver(connection, cancel_mail(start, other))
+        deliver_mail(connection, cancel_mail(start, other))
         connection.execute(_BEGIN_NOW, (other.uid,))
     if verdict.keeps_id:
         connection.execute(_KEEP_ID, (new.id, start.digest, verdict.uid))
@@ -120,7 +120,7 @@ def _carry_out(connection: apsw.Connection, start: RuledStart, verdict: StartVer
     if verdict.replaces_input:
         _replace_start(connection, verdict.uid, new.start or b"")
     if verdict.adds_input:
-        deliver(connection, added_input(start, verdict.uid))
+        deliver_mail(connection, added_input(start, verdict.uid))
         connection.execute("UPDATE runs SET inputs = inputs + ? WHERE uid = ?", (new.inputs, verdict.uid))
 
 

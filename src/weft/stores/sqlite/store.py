@@ -17,7 +17,7 @@ from weft.stores.sqlite.access import SqliteAccess
 from weft.stores.sqlite.blobs import SqliteBlobs
 from weft.stores.sqlite.budgets import SqliteBudgets
 from weft.stores.sqlite.checkpoint import Checkpointer
-from weft.stores.sqlite.connection import connect, path_of, translate_errors
+from weft.stores.sqlite.connection import connect, database_path, translate_errors
 from weft.stores.sqlite.definitions import SqliteDefinitions
 from weft.stores.sqlite.directory import SqliteDirectory
 from weft.stores.sqlite.holds import SqliteHolds
@@ -71,36 +71,36 @@ class SqliteStore:
     def __init__(self, url: str = "sqlite:///weft.db", *, durability: str = "full") -> None:
         if durability not in _SYNCHRONOUS:
             raise UsageError(f"There is no durability {durability!r}.", hint='Use "full" (the default) or "fast".')
-        path_of(url)
+        database_path(url)
         self.url = url
         self.offset_ms = 0
         self._synchronous = _SYNCHRONOUS[durability]
         self._parts: tuple[Checkpointer, Writer, SqliteReader, LockFiles] | None = None
 
     async def details(self) -> StoreDetails:
-        files = [Path(f"{path_of(self.url)}{suffix}") for suffix in ("", "-wal")]
+        files = [Path(f"{database_path(self.url)}{suffix}") for suffix in ("", "-wal")]
         size = sum(file.stat().st_size for file in files if file.exists())
-        free = shutil.disk_usage(path_of(self.url).parent).free
+        free = shutil.disk_usage(database_path(self.url).parent).free
         return StoreDetails(kind="sqlite", schema=NEWEST, size_bytes=size, free_bytes=free)
 
     async def open(self) -> None:
         if self._parts is not None:
             return
-        path = path_of(self.url)
+        path = database_path(self.url)
         connection = connect(path, self._synchronous)
         file = SameFile(path, each_time=self._synchronous == "full")
         try:
             with translate_errors(path, connection):
                 migrate(connection, path)
-            reader = SqliteReader(path, self._connect(path), self._connect(path), file)
+            reader = SqliteReader(path, self._open_connection(path), self._open_connection(path), file)
         except BaseException:
             connection.close()
             raise
         writer = Writer(path, connection, file)
-        checkpointer = Checkpointer(lambda: self._connect(path), connection, writer.lock)
+        checkpointer = Checkpointer(lambda: self._open_connection(path), connection, writer.lock)
         locks = LockFiles(path)
         self._parts = (checkpointer, writer, reader, locks)
-        self._bind(writer, reader, locks)
+        self._bind_parts(writer, reader, locks)
 
     async def close(self) -> None:
         if self._parts is None:
@@ -113,10 +113,10 @@ class SqliteStore:
         writer.close()
         locks.close()
 
-    def _connect(self, path: Path) -> apsw.Connection:
+    def _open_connection(self, path: Path) -> apsw.Connection:
         return connect(path, self._synchronous)
 
-    def _bind(self, writer: Writer, reader: SqliteReader, locks: LockFiles) -> None:
+    def _bind_parts(self, writer: Writer, reader: SqliteReader, locks: LockFiles) -> None:
         self.log = SqliteLog(writer, reader)
         self.directory = SqliteDirectory(reader)
         self.inboxes = SqliteInboxes(writer, reader)

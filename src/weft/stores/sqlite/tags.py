@@ -43,19 +43,19 @@ class SqliteTags:
     async def get(self, key: TagKey) -> Tag | None:
         def work(connection: apsw.Connection) -> Tag | None:
             row = connection.execute(f"{_SELECT} WHERE {_KEY}", key).fetchone()
-            return None if row is None else _tag(row)
+            return None if row is None else _tag_of_row(row)
 
         return self._reader.read(work)
 
     async def find(self, tenant: str, workflow: str | None = None) -> Sequence[Tag]:
         text = f"{_SELECT} WHERE tenant = ?1 AND (?2 IS NULL OR workflow = ?2) ORDER BY workflow, tag"
         return await self._reader.read_in_thread(
-            lambda connection: [_tag(row) for row in connection.execute(text, (tenant, workflow))]
+            lambda connection: [_tag_of_row(row) for row in connection.execute(text, (tenant, workflow))]
         )
 
     async def moves(self, key: TagKey, *, upto: int | None = None, limit: int = 100) -> Sequence[TagMove]:
         values = (*key, _LAST if upto is None else upto, limit)
-        return self._reader.read(lambda connection: [_move(row) for row in connection.execute(_MOVES, values)])
+        return self._reader.read(lambda connection: [_move_of_row(row) for row in connection.execute(_MOVES, values)])
 
     async def write(self, tag: Tag, move: TagMove | None = None) -> bool:
         def work(connection: apsw.Connection) -> bool:
@@ -76,7 +76,7 @@ class SqliteTags:
         return await self._writer.small(work)
 
 
-def _tag(row: tuple[Any, ...]) -> Tag:
+def _tag_of_row(row: tuple[Any, ...]) -> Tag:
     tenant, workflow, tag, version, cursor, moves, revision, by, at, reason = row
     return Tag(
         key=TagKey(tenant, workflow, tag),
@@ -90,6 +90,6 @@ def _tag(row: tuple[Any, ...]) -> Tag:
     )
 
 
-def _move(row: tuple[Any, ...]) -> TagMove:
+def _move_of_row(row: tuple[Any, ...]) -> TagMove:
     number, before, after, by, at, reason = row
     return TagMove(number=number, before=before, after=after, by=by, at=at, reason=reason)

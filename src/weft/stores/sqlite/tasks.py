@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import apsw
-import msgspec
 
 from weft.core.ids import HostId, Millis, RunUid
 from weft.ports.store import OVER_STATUSES, Mail
@@ -27,18 +26,20 @@ from weft.ports.tasks import (
 )
 from weft.stores.key_turns import Key, KeyAdmission, give_turns
 from weft.stores.queues import UNLIMITED, RankedTask, WantedTasks, take_tasks
+from weft.stores.rows import json_text
 from weft.stores.sqlite.keys import (
     ALL_STEPS,
+    IS_DUE,
     STILL_COUNTS,
     SqliteKeys,
     admit_run,
     admit_runs,
     declare_limits,
+    limited_keys,
     read_declared,
-    read_keys,
 )
-from weft.stores.sqlite.mail import deliver
-from weft.stores.sqlite.queues import read_limits, read_queues, read_room, record_handed_out, set_limits
+from weft.stores.sqlite.mail import deliver_mail
+from weft.stores.sqlite.queues import read_queue_limits, read_queues, read_room, record_handed_out, set_limits
 from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.writer import Writer
 
@@ -82,7 +83,7 @@ _FREE_OF_KEY = (
 )
 _WAITING = "SELECT DISTINCT queue FROM tasks WHERE host IS NULL AND limit_name IS NULL"
 _ANY_READY = (
-    "SELECT 1 FROM ready_keys WHERE not_before <= ?1 "
+    f"SELECT 1 FROM ready_keys WHERE {IS_DUE} "
     "AND (?2 IS NULL OR limit_name IN (SELECT value FROM json_each(?2))) LIMIT 1"
 )
 _OWN = (
@@ -119,7 +120,7 @@ class SqliteTasks:
 
     async def offer(self, tasks: Sequence[TaskOffer]) -> None:
         def work(connection: apsw.Connection) -> None:
-            connection.executemany(_OFFER, [_values(task) for task in tasks])
+            connection.executemany(_OFFER, [_values_of_task(task) for task in tasks])
 
         await (self._writer.small(work) if len(tasks) == 1 else self._writer.large(work))
 
@@ -133,7 +134,7 @@ class SqliteTasks:
         wanted = WantedTasks(names, None if queues is None else names, limit, host == STREAM)
 
         def work(connection: apsw.Connection) -> list[TaskOffer]:
-            limits = read_limits(connection)
+            limits = read_queue_limits(connection)
             waiting = _SqliteWaiting(connection, host, steps, now, limits)
             take_tasks(waiting, wanted, limits, now)
             return [waiting.taken[num] for num in sorted(waiting.taken)]
@@ -144,27 +145,27 @@ class SqliteTasks:
         self, hosts: Sequence[HostId], *, limit: int, with_body: bool = True
     ) -> Sequence[tuple[HostId, TaskOffer]]:
         def work(connection: apsw.Connection) -> list[tuple[HostId, TaskOffer]]:
-            rows = connection.execute(_TAKEN_BY if with_body else _TAKEN_BY_BARE, (_json(hosts), limit))
-            return [(HostId(host), _offer(row)) for host, *row in rows]
+            rows = connection.execute(_TAKEN_BY if with_body else _TAKEN_BY_BARE, (json_text(hosts), limit))
+            return [(HostId(host), _offer_of_row(row)) for host, *row in rows]
 
         return self._reader.read(work) if with_body else await self._reader.read_in_thread(work)
 
     async def rows(self, uid: RunUid) -> Sequence[TaskOffer]:
-        return self._reader.read(lambda connection: [_offer(row) for row in connection.execute(_OF_RUN, (uid,))])
+        return self._reader.read(lambda connection: [_offer_of_row(row) for row in connection.execute(_OF_RUN, (uid,))])
 
     async def settle(self, host: HostId, task: TaskOffer, report: Mail) -> bool:
         def work(connection: apsw.Connection) -> bool:
-            connection.execute(f"DELETE FROM tasks WHERE {_TAKEN_TASK}", _identity(task, host))
+            connection.execute(f"DELETE FROM tasks WHERE {_TAKEN_TASK}", _identity_of(task, host))
             if not connection.changes():
                 return False
-            deliver(connection, report)
+            deliver_mail(connection, report)
             return True
 
         return await self._writer.small(work)
 
     async def finish(self, host: HostId, tasks: Sequence[TaskOffer]) -> None:
         def work(connection: apsw.Connection) -> None:
-            identities = [_identity(task, host) for task in tasks]
+            identities = [_identity_of(task, host) for task in tasks]
             connection.executemany(f"DELETE FROM tasks WHERE {_TAKEN_TASK}", identities)
 
         await self._writer.small(work)
@@ -173,7 +174,7 @@ class SqliteTasks:
         self, host: HostId, finished: Sequence[TaskOffer], offered: Sequence[TaskOffer], *, now: Millis, most: int
     ) -> Exchanged:
         def work(connection: apsw.Connection) -> Exchanged:
-            identities = [_identity(task, host) for task in finished]
+            identities = [_identity_of(task, host) for task in finished]
             connection.executemany(f"DELETE FROM tasks WHERE {_TAKEN_TASK}", identities)
             taken, has_plain = _offer_and_take(connection, host, offered, now, most)
             touched = {(task.limit, task.key) for task in (*finished, *offered) if task.limit}
@@ -193,7 +194,7 @@ class SqliteTasks:
         await self._writer.small(lambda connection: set_limits(connection, queue, limits))
 
     async def limits(self) -> Mapping[str, QueueLimits]:
-        return self._reader.read(read_limits)
+        return self._reader.read(read_queue_limits)
 
     async def queues(self) -> Sequence[QueueRow]:
         return await self._reader.read_in_thread(read_queues)
@@ -229,7 +230,7 @@ class SqliteTasks:
         return self._reader.read(work)
 
     async def limited_keys(self, *, limit: int) -> Sequence[LimitedKey]:
-        return await self._reader.read_in_thread(lambda connection: read_keys(connection, limit))
+        return await self._reader.read_in_thread(lambda connection: limited_keys(connection, limit))
 
 
 class _SqliteWaiting:
@@ -252,7 +253,7 @@ class _SqliteWaiting:
         self.taken: dict[int, TaskOffer] = {}
 
     def free(self, queues: Sequence[str], most: int) -> Sequence[RankedTask]:
-        values = (self._steps, self._now, _json(queues), most)
+        values = (self._steps, self._now, json_text(queues), most)
         return [row for text in (_FREE_RANKED, _FREE) for row in self._connection.execute(text, values)]
 
     def room(self, queue: str, limits: QueueLimits) -> int:
@@ -260,13 +261,15 @@ class _SqliteWaiting:
 
     def hand_out(self, numbers: Sequence[int]) -> None:
         claim = f"UPDATE tasks SET host = ? WHERE num = ? RETURNING {_COLUMNS}"
-        taken = {num: _offer(row) for num in numbers for row in self._connection.execute(claim, (self._host, num))}
+        taken = {
+            num: _offer_of_row(row) for num in numbers for row in self._connection.execute(claim, (self._host, num))
+        }
         record_handed_out(self._connection, self._limits, [offer.queue for offer in taken.values()], self._now)
         self.taken |= taken
 
     def hand_out_keyed(self, only: Sequence[str] | None, never: Sequence[str], most: int) -> Sequence[int]:
         before = set(self.taken)
-        queues = (only is None, _json(only or ()), _json(never))
+        queues = (only is None, json_text(only or ()), json_text(never))
 
         def take(limit: str, key: str, most: int) -> int:
             values = (limit, key, self._steps, self._now, *queues, most)
@@ -282,7 +285,7 @@ def _offer_and_take(
     connection: apsw.Connection, host: HostId, offered: Sequence[TaskOffer], now: Millis, most: int
 ) -> tuple[list[TaskOffer], bool]:
     """Insert rows. Returns those that the host has now, and whether there are any without a limit per key."""
-    ruled = {queue for queue, one in read_limits(connection).items() if not one.is_plain}
+    ruled = {queue for queue, one in read_queue_limits(connection).items() if not one.is_plain}
     admission = KeyAdmission(SqliteKeys(connection, (), lambda *_: 0, now), now)
     taken: list[TaskOffer] = []
     has_plain = False
@@ -290,7 +293,7 @@ def _offer_and_take(
         may_begin = place < most and task.not_before <= now and task.queue not in ruled
         # Judged before the row is there, or it would wait for itself.
         begins = bool(task.limit) and admission.admit(Key(task.limit, task.key), may_begin=may_begin)
-        connection.execute(_OFFER, _values(task, host if begins else None))
+        connection.execute(_OFFER, _values_of_task(task, host if begins else None))
         if connection.changes():
             taken += [task] if begins else []
             has_plain = has_plain or not task.limit
@@ -301,19 +304,19 @@ def _offer_and_take(
 def _open_queues(connection: apsw.Connection, host: HostId, queues: Sequence[str] | None) -> list[str]:
     """Return those of these queues, or of all in which tasks wait, from which the host may take tasks."""
     names = [name for (name,) in connection.execute(_WAITING)] if queues is None else queues
-    limits = read_limits(connection)
+    limits = read_queue_limits(connection)
     return [name for name in names if limits.get(name, UNLIMITED).stream == (host == STREAM)]
 
 
 def _is_any_free(connection: apsw.Connection, queues: Sequence[str], steps: Sequence[str] | None, now: Millis) -> bool:
-    values = (_json_or_null(steps), now, _json(queues), 1)
+    values = (_json_or_null(steps), now, json_text(queues), 1)
     if any(connection.execute(text, values).fetchone() for text in (_FREE, _FREE_RANKED)):
         return True
-    names = None if steps is None else _json([f"{STEP_LIMIT}{step}" for step in steps])
+    names = None if steps is None else json_text([f"{STEP_LIMIT}{step}" for step in steps])
     return connection.execute(_ANY_READY, (now, names)).fetchone() is not None
 
 
-def _values(task: TaskOffer, host: HostId | None = None) -> tuple[Any, ...]:
+def _values_of_task(task: TaskOffer, host: HostId | None = None) -> tuple[Any, ...]:
     return (
         task.task,
         task.attempt,
@@ -331,7 +334,7 @@ def _values(task: TaskOffer, host: HostId | None = None) -> tuple[Any, ...]:
     )
 
 
-def _offer(row: Sequence[Any]) -> TaskOffer:
+def _offer_of_row(row: Sequence[Any]) -> TaskOffer:
     task, attempt, delivery, step, queue, body, epoch, not_before, limit, key, unwanted, uid = row
     return TaskOffer(
         uid=uid,
@@ -349,13 +352,9 @@ def _offer(row: Sequence[Any]) -> TaskOffer:
     )
 
 
-def _identity(task: TaskOffer, host: HostId) -> tuple[Any, ...]:
+def _identity_of(task: TaskOffer, host: HostId) -> tuple[Any, ...]:
     return task.uid, task.task, task.attempt, task.delivery, host
 
 
 def _json_or_null(value: Sequence[str] | None) -> str | None:
-    return None if value is None else _json(value)
-
-
-def _json(value: Sequence[str]) -> str:
-    return msgspec.json.encode(value).decode()
+    return None if value is None else json_text(value)

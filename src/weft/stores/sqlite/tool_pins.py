@@ -31,7 +31,7 @@ class SqliteToolPins:
 
     async def list(self, server: str = "") -> Sequence[ToolPin]:
         text = f"{_SELECT} WHERE ?1 = '' OR server = ?1 ORDER BY server, tool"
-        return self._reader.read(lambda connection: [_pin(row) for row in connection.execute(text, (server,))])
+        return self._reader.read(lambda connection: [_pin_of_row(row) for row in connection.execute(text, (server,))])
 
     async def begin(self, pins: Sequence[ToolPin]) -> bool:
         def work(connection: apsw.Connection) -> bool:
@@ -58,6 +58,6 @@ class SqliteToolPins:
         return await self._writer.small(work)
 
 
-def _pin(row: tuple[str, str, str, str, str, int]) -> ToolPin:
+def _pin_of_row(row: tuple[str, str, str, str, str, int]) -> ToolPin:
     server, tool, accepted, seen, by, at = row
     return ToolPin(server=server, tool=tool, accepted=accepted, seen=seen, by=by, at=at)  # type: ignore[arg-type]

@@ -55,13 +55,13 @@ class Writer:
         """Run a transaction that takes about as long as its commit."""
         if self.try_acquire():
             try:
-                return self._timed(work)
+                return self._run_timed(work)
             except apsw.BusyError:
                 # Another process is writing: wait for it on the other thread.
                 pass
             finally:
                 self.lock.release()
-        return await self._on_thread(self._timed, work)
+        return await self._on_thread(self._run_timed, work)
 
     def try_acquire(self) -> bool:
         """Take the lock if commits are quick and it is free. The caller releases it."""
@@ -93,7 +93,7 @@ class Writer:
 
     async def large(self, work: Work[T]) -> T:
         """Run a transaction of any length."""
-        return await self._on_thread(self._transact, work)
+        return await self._on_thread(self._run_transaction, work)
 
     async def before_commit(self, work: Work[T]) -> T:
         """Run a small transaction that only matters once a later one of this file refers to it. It is not synced.
@@ -104,12 +104,12 @@ class Writer:
             try:
                 if self._busy_ms:
                     self._wait_ms(0)
-                return self._unsynced(work)
+                return self._run_unsynced(work)
             except apsw.BusyError:
                 pass
             finally:
                 self.lock.release()
-        return await self._on_thread(self._unsynced, work)
+        return await self._on_thread(self._run_unsynced, work)
 
     async def read(self, work: Work[T]) -> T:
         """Read from the writing connection, outside a transaction."""
@@ -129,9 +129,9 @@ class Writer:
 
     async def _on_thread(self, how: Callable[[Work[T]], T], work: Work[T]) -> T:
         called_at = time.perf_counter()
-        return await self._thread.run(lambda: self._locked(how, work, called_at))
+        return await self._thread.run(lambda: self._run_locked(how, work, called_at))
 
-    def _locked(self, how: Callable[[Work[T]], T], work: Work[T], called_at: float) -> T:
+    def _run_locked(self, how: Callable[[Work[T]], T], work: Work[T], called_at: float) -> T:
         with self.lock:
             if self._file.gone:
                 self._file.check(self._connection)
@@ -147,25 +147,25 @@ class Writer:
             self._connection.set_busy_timeout(busy_ms)
             self._busy_ms = busy_ms
 
-    def _timed(self, work: Work[T]) -> T:
+    def _run_timed(self, work: Work[T]) -> T:
         began = time.perf_counter()
-        result = self._transact(work)
+        result = self._run_transaction(work)
         self._record_duration(time.perf_counter() - began)
         return result
 
-    def _unsynced(self, work: Work[T]) -> T:
+    def _run_unsynced(self, work: Work[T]) -> T:
         if not self._is_synced:
-            return self._transact(work)
+            return self._run_transaction(work)
         self._connection.execute("PRAGMA synchronous = normal")
         try:
-            return self._transact(work)
+            return self._run_transaction(work)
         finally:
             self._connection.execute("PRAGMA synchronous = full")
 
     def _record_duration(self, took_s: float) -> None:
         self._commit_s += (min(took_s, SAMPLE_S_MAX) - self._commit_s) * SAMPLE_WEIGHT
 
-    def _transact(self, work: Work[T]) -> T:
+    def _run_transaction(self, work: Work[T]) -> T:
         """Run one transaction. Raises ``apsw.BusyError`` only if nothing was begun."""
         connection = self._connection
         execute = connection.execute

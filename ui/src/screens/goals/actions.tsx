@@ -8,6 +8,7 @@ import { CommandLine, Dialog } from "../../parts/dialog";
 import { ProblemNote } from "../../parts/problem";
 import { navigate, pathTo, queryText, runPath } from "../../shell/address";
 import { copyText } from "../../shell/notices";
+import { useSending } from "../../shell/sending";
 import { may, useMe } from "../../shell/session";
 import { pythonLines, splitFacts, typedFact, type Asked, type Fact } from "./asked";
 
@@ -36,12 +37,13 @@ function RunDialog({ asked, plan, onClose }: { asked: Asked; plan: PlanView | un
   const open = [...asked.given.filter((fact) => fact.value === undefined).map(({ name }) => name), ...Object.keys(plan?.missing_facts ?? {})];
   const [typed, setTyped] = useState<Record<string, string>>({});
   const [id, setId] = useState("");
-  const [error, setError] = useState<unknown>(null);
+  const { error, isSending, send } = useSending();
   const facts: Fact[] = open.map((name) => typedFact(`${name}=${typed[name] ?? ""}`)).filter((fact) => fact !== null);
   const input = { ...splitFacts(asked.given).values, ...splitFacts(facts).values };
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    read(api.POST("/api/v1/runs", { body: { goals: asked.want, input, ...(id ? { id } : {}) } })).then((started) => navigate(runPath(started.id)), setError);
+    const body = { goals: asked.want, input, ...(id ? { id } : {}) };
+    send(async () => navigate(runPath((await read(api.POST("/api/v1/runs", { body }))).id)));
   };
   const words = Object.entries(input).map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`);
   return (
@@ -56,7 +58,7 @@ function RunDialog({ asked, plan, onClose }: { asked: Asked; plan: PlanView | un
         <label className="column">Id of the run (empty: one is made) <input value={id} onChange={(event) => setId(event.target.value)} /></label>
         {error !== null && <ProblemNote error={error} />}
         <CommandLine command={weftCommand("start", ["--goal", asked.want.join(","), ...words], [["--id", id]])} />
-        <div className="buttons"><button type="button" onClick={onClose}>Back</button><button className="primary">Run</button></div>
+        <div className="buttons"><button type="button" onClick={onClose}>Back</button><button className="primary" disabled={isSending}>Run</button></div>
       </form>
     </Dialog>
   );
@@ -64,11 +66,14 @@ function RunDialog({ asked, plan, onClose }: { asked: Asked; plan: PlanView | un
 
 function FreezeDialog({ asked, onClose }: { asked: Asked; onClose: () => void }): ReactElement {
   const [name, setName] = useState("");
-  const [error, setError] = useState<unknown>(null);
+  const { error, isSending, send } = useSending();
   const given = asked.given.map((fact) => fact.name);
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    read(api.POST("/api/v1/plan/freeze", { body: { name, goals: asked.want, given } })).then((frozen) => navigate(pathTo("workflows", frozen.workflow) + queryText({ version: frozen.version })), setError);
+    send(async () => {
+      const frozen = await read(api.POST("/api/v1/plan/freeze", { body: { name, goals: asked.want, given } }));
+      navigate(pathTo("workflows", frozen.workflow) + queryText({ version: frozen.version }));
+    });
   };
   return (
     <Dialog title="Freeze the plan" onClose={onClose}>
@@ -77,7 +82,7 @@ function FreezeDialog({ asked, onClose }: { asked: Asked; onClose: () => void })
         <label className="column">Name of the graph <input required autoFocus value={name} onChange={(event) => setName(event.target.value)} /></label>
         {error !== null && <ProblemNote error={error} />}
         <CommandLine command={planCommand(asked, name)} />
-        <div className="buttons"><button type="button" onClick={onClose}>Back</button><button className="primary">Freeze</button></div>
+        <div className="buttons"><button type="button" onClick={onClose}>Back</button><button className="primary" disabled={isSending}>Freeze</button></div>
       </form>
     </Dialog>
   );

@@ -10,24 +10,35 @@ import type { ApprovalDetail, ListedApproval } from "../../api/schema";
 const PAGE = 100;
 const AGAIN_MS = 5000;
 
-export type Filter = { isMine: boolean; text: string };
+const KEPT_MAX = 10 * PAGE;
+
+type Questions = {
+  questions: ListedApproval[] | undefined;
+  /** Whether there are more than are kept. */
+  isCut: boolean;
+  error: unknown;
+  retry: () => void;
+};
 
 /** Return the open questions, those that are due first at the top. */
-export function useQuestions({ isMine, text }: Filter): { questions: ListedApproval[] | undefined; error: unknown; retry: () => void } {
-  const asked = useAsked(["questions", isMine], async (signal) => {
+export function useQuestions(): Questions {
+  const asked = useAsked(["questions"], async (signal) => {
     const found: ListedApproval[] = [];
     for (let cursor: string | null | undefined; ; ) {
-      const query = { limit: PAGE, ...(isMine ? { mine: true } : {}), ...(cursor ? { cursor } : {}) };
+      const query = { limit: PAGE, ...(cursor ? { cursor } : {}) };
       const page = await read(api.GET("/api/v1/approvals", { params: { query }, signal }));
       found.push(...page.approvals);
       cursor = page.cursor;
-      if (!cursor || found.length >= 10 * PAGE) return found;
+      if (!cursor || found.length >= KEPT_MAX) return { questions: found.sort(byDue), isCut: Boolean(cursor) };
     }
   }, { refetchMs: AGAIN_MS });
   useLiveQuestions();
-  const wanted = text.trim().toLowerCase();
-  const shown = asked.data?.filter((one) => `${one.title} ${one.workflow} ${one.run}`.toLowerCase().includes(wanted));
-  return { questions: shown && [...shown].sort(byDue), error: asked.error, retry: () => void asked.refetch() };
+  return { questions: asked.data?.questions, isCut: asked.data?.isCut ?? false, error: asked.error, retry: () => void asked.refetch() };
+}
+
+/** Whether a question has a text in its title, workflow or run. */
+export function hasText(question: ListedApproval, text: string): boolean {
+  return `${question.title} ${question.workflow} ${question.run}`.toLowerCase().includes(text.trim().toLowerCase());
 }
 
 export function byDue(a: ListedApproval, b: ListedApproval): number {

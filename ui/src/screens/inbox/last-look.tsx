@@ -35,13 +35,13 @@ export function LastLook({ question, isApproved, reason, form, onSend, onBack }:
         {reason && <p>Reason: <bdi>{reason}</bdi></p>}
         {isNameAsked ? (
           <label className="column">Your name
-            <input value={typed} onChange={(event) => setTyped(event.target.value)} required autoComplete="username" />
+            <input data-first={name === "" || undefined} value={typed} onChange={(event) => setTyped(event.target.value)} required autoComplete="username" />
           </label>
         ) : <p>As {me?.name}</p>}
         <CommandLine command={command} />
         <div className="buttons">
           <button type="button" onClick={onBack}>Back</button>
-          <button autoFocus className={isApproved ? "primary" : "danger"}>{isApproved ? "✓ Approve" : "✗ Reject"}</button>
+          <button data-first className={isApproved ? "primary" : "danger"}>{isApproved ? "✓ Approve" : "✗ Reject"}</button>
         </div>
       </form>
     </Dialog>

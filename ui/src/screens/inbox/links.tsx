@@ -37,13 +37,18 @@ function LinksDialog({ question, onClose }: { question: ListedApproval; onClose:
         </form>
       ) : (
         <>
-          <pre>{links.approve}</pre>
+          <pre>{whole(links.approve)}</pre>
           <div className="buttons">
             <button type="button" onClick={onClose}>Close</button>
-            <button type="button" className="primary" onClick={() => copyText(links.approve)}>Copy the link</button>
+            <button type="button" className="primary" onClick={() => copyText(whole(links.approve))}>Copy the link</button>
           </div>
         </>
       )}
     </Dialog>
   );
+}
+
+/** Return the whole address of a link. A server that was not told its address knows only the end of it. */
+function whole(link: string): string {
+  return /^https?:/.test(link) ? link : new URL(link.slice(link.lastIndexOf("decide/")), document.baseURI).href;
 }

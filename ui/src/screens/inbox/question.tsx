@@ -14,16 +14,19 @@ import { Age } from "../../parts/time";
 import { Value } from "../../parts/values";
 import { runPath } from "../../shell/address";
 import { useNow } from "../../shell/clock";
+import { useActions } from "../../shell/actions";
 import { useKeys } from "../../shell/keys";
 import { Link } from "../../shell/link";
 import { sayUrgently, toast } from "../../shell/notices";
 import { useMe } from "../../shell/session";
 import { settings } from "../../shell/settings";
-import { dueText } from "../inbox";
 import { hasChanged, isDecided, sendAnswer, useQuestion } from "./data";
 import { forgetDraft, keepDraft, loadDraft, type AnswerDraft } from "./drafts";
 import { LastLook } from "./last-look";
+import { dueText } from "./list";
 import { PersonLinks } from "./links";
+
+const ANSWERS = [{ keys: "a", does: "Approve", isApproved: true }, { keys: "r", does: "Reject", isApproved: false }] as const;
 
 type Props = { id: string; next: () => void; hasNext: boolean };
 
@@ -46,10 +49,9 @@ function Shown({ question, next, hasNext }: { question: ApprovalDetail; next: ()
   const answer = useAnswer(seen, next);
   const now = useNow(1000);
   const isOutdated = question.outcome === "open" && question.digest !== seen.digest;
-  useKeys("Question", [
-    { keys: "a", does: "Approve", run: () => answer.look(true) },
-    { keys: "r", does: "Reject", run: () => answer.look(false) },
-  ]);
+  const acts = question.outcome === "open" && question.may.allowed ? ANSWERS : [];
+  useKeys("Question", acts.map(({ keys, does, isApproved }) => ({ keys, does, run: () => answer.look(isApproved) })));
+  useActions(acts.map(({ keys, does, isApproved }) => ({ title: `${does}: ${seen.title || seen.place}`, about: keys, run: () => answer.look(isApproved) })));
   return (
     <section className="question" aria-label="Question">
       <Link to="/inbox" className="back">‹ All questions</Link>
@@ -95,11 +97,13 @@ function Buttons({ question, onLook }: { question: ApprovalDetail; onLook: (isAp
           <>
             <button type="button" className="primary" disabled={!allowed} onClick={() => onLook(true)}>✓ Approve</button>
             <button type="button" className="danger" disabled={!allowed} onClick={() => onLook(false)}>✗ Reject</button>
-            <span className="grow" />
-            <PersonLinks question={question} />
           </>
         )}
-        <Link to={runPath(question.run, { sel: question.place })}>Open the run</Link>
+        <span className="grow" />
+        <span className="row">
+          {question.outcome === "open" && <PersonLinks question={question} />}
+          <Link to={runPath(question.run, { sel: question.place })}>Open the run</Link>
+        </span>
       </div>
     </>
   );

@@ -41,12 +41,16 @@ export function DeadLetters(): ReactElement {
             <td className="mono">{letter.node}</td>
             <td><details><summary>{letter.failure.type}: {letter.failure.message}</summary><Value label="Input" value={letter.input} /></details></td>
             <td><Age at={letter.since} /></td>
-            <td className="row">{mayAct && <ActOn onChoose={(verb) => setDoing({ verb, letters: [letter] })} />}</td>
+            <td className="acts">{mayAct && <ActOn onChoose={(verb) => setDoing({ verb, letters: [letter] })} />}</td>
           </tr>
         ))}
       </Rows>
-      {chosen.length > 0 && mayAct && (
-        <div className="row"><span>{counted(chosen.length, "dead letter")} marked</span><ActOn onChoose={(verb) => setDoing({ verb, letters: chosen })} /></div>
+      {mayAct && (letters.rows?.length ?? 0) > 1 && (
+        <div className="row">
+          <span className="num">{counted(chosen.length, "dead letter")} marked</span>
+          {chosen.length < letters.rows!.length && <button type="button" className="plain" onClick={() => setMarked(new Set(letters.rows!.map(({ id }) => id)))}>Mark all that are shown</button>}
+          {chosen.length > 0 && <ActOn onChoose={(verb) => setDoing({ verb, letters: chosen })} />}
+        </div>
       )}
       {doing && <ActDialog {...doing} onClose={() => setDoing(null)} onDone={() => setMarked(new Set())} />}
     </>

@@ -20,8 +20,8 @@ export function Hosts(): ReactElement {
       {hosts.rows?.map((host) => (
         <tr key={host.host}>
           <td><HostState host={host} /></td>
-          <td className="mono">{host.host}{host.here && <span className="muted"> answers this page</span>}</td>
-          <td className="mono">{host.machine}{host.pid !== null && `:${host.pid}`} {host.address}</td>
+          <td className="mono">{host.host}{host.here && <div className="muted">answers this page</div>}</td>
+          <td className="mono">{host.machine}{host.pid !== null && `:${host.pid}`} <div className="address">{host.address}</div></td>
           <td className="num">{host.runs}</td>
           <td className="num">{host.tasks}</td>
           <td>{host.workflows.join(", ")}</td>

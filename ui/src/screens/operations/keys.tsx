@@ -13,6 +13,8 @@ import { Rows } from "../../parts/rows";
 import { MarkWord } from "../../parts/state";
 import { Age } from "../../parts/time";
 import { copyText } from "../../shell/notices";
+import { useSending } from "../../shell/sending";
+import { signInWithKey } from "../../shell/session";
 
 const SCOPES = ["read", "start", "decide", "operate", "work", "admin"];
 const DAY_SECONDS = 86_400;
@@ -58,7 +60,7 @@ export function Keys(): ReactElement {
 
 function CreateDialog({ onClose }: { onClose: () => void }): ReactElement {
   const [made, setMade] = useState<CreatedKey | null>(null);
-  const [error, setError] = useState<unknown>(null);
+  const { error, isSending, send } = useSending();
   const submit = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
@@ -71,10 +73,13 @@ function CreateDialog({ onClose }: { onClose: () => void }): ReactElement {
       tenant: String(form.get("tenant") ?? "").trim(),
       ...(days > 0 ? { expires_seconds: days * DAY_SECONDS } : {}),
     };
-    read(api.POST("/api/v1/keys", { body })).then((created) => {
+    send(async () => {
+      const created = await read(api.POST("/api/v1/keys", { body }));
       setMade(created);
-      void queries.invalidateQueries({ queryKey: ["keys"] });
-    }, setError);
+      // The server asks for a key from now on. A dialog that asks for it must not cover the only place where it is shown.
+      if (created.closes) await signInWithKey(created.secret);
+      void queries.invalidateQueries();
+    });
   };
   if (made) return <Created made={made} onClose={onClose} />;
   return (
@@ -89,7 +94,7 @@ function CreateDialog({ onClose }: { onClose: () => void }): ReactElement {
         <label className="column">Tenant <input name="tenant" /></label>
         <label className="column">Expires after so many days (empty: never) <input name="days" inputMode="numeric" pattern="[0-9]*" /></label>
         {error !== null && <ProblemNote error={error} />}
-        <div className="buttons"><button type="button" onClick={onClose}>Back</button><button className="primary">Create</button></div>
+        <div className="buttons"><button type="button" onClick={onClose}>Back</button><button className="primary" disabled={isSending}>Create</button></div>
       </form>
     </Dialog>
   );
@@ -100,7 +105,7 @@ function Created({ made, onClose }: { made: CreatedKey; onClose: () => void }): 
     <Dialog title={`The key ${made.key.name}`} onClose={onClose}>
       <p>This is the only time that it is shown.</p>
       <pre className="secret">{made.secret}</pre>
-      {made.closes && <p>This server was open until now. From now on it asks everybody for a key, this page too.</p>}
+      {made.closes && <p>This server was open until now. From now on it asks everybody for a key. This page is signed in with this one.</p>}
       <div className="buttons">
         <button type="button" onClick={onClose}>Close</button>
         <button type="button" className="primary" onClick={() => copyText(made.secret)}>Copy</button>

@@ -29,7 +29,7 @@ export function Queues(): ReactElement {
             <td className="num">{queue.running}{queue.concurrency !== null && ` of ${queue.concurrency}`}</td>
             <td>{limitText(queue)}</td>
             <td>{queue.performed_by.length > 0 ? queue.performed_by.join(", ") : `nobody performs ${queue.queue}`}</td>
-            <td>{mayLimit && <button type="button" onClick={() => setLimiting(queue)}>Limit</button>}</td>
+            <td className="acts">{mayLimit && <button type="button" onClick={() => setLimiting(queue)}>Limit</button>}</td>
           </tr>
         ))}
       </Rows>

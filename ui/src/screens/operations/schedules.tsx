@@ -40,7 +40,7 @@ export function Schedules(): ReactElement {
             <td>{one.next && <Age at={one.next} />}</td>
             <td className="mono">{one.last_run && <Link to={runPath(one.last_run)}>{one.last_run}</Link>}</td>
             <td className="num">{one.fired}{one.missed > 0 && `, ${one.missed} missed`}</td>
-            <td className="row">
+            <td className="acts">
               {mayAct && one.status === "active" && <button type="button" onClick={() => setDoing({ verb: "pause", name: one.name })}>Pause</button>}
               {mayAct && one.status === "paused" && <button type="button" onClick={() => setDoing({ verb: "resume", name: one.name })}>Resume</button>}
               {mayAct && one.status !== "removed" && <button type="button" onClick={() => setDoing({ verb: "trigger", name: one.name })}>Fire now</button>}

@@ -4,7 +4,7 @@ import type { ReactElement } from "react";
 import { api, read } from "../../api/client";
 import { useAsked } from "../../api/queries";
 import type { Changes as ChangesAnswer, ChangeView, ForkView } from "../../api/schema";
-import { ProblemNote } from "../../parts/problem";
+import { Rows } from "../../parts/rows";
 import { Status } from "../../parts/state";
 import { Moment } from "../../parts/time";
 import { runPath } from "../../shell/address";
@@ -18,26 +18,17 @@ export function Changes({ run }: { run: RunChosen }): ReactElement {
   const found = asked.data;
   return (
     <div className="changes">
-      {asked.error && <ProblemNote error={asked.error} retry={() => void asked.refetch()} />}
-      {found && !isAny(found) && <p className="muted log-none">Nobody has changed this run: no patch, pause, retry or fork.</p>}
-      {found && isAny(found) && (
-        <table>
-          <caption className="unseen">Changes of this run</caption>
-          <thead><tr><th scope="col">event</th><th scope="col">when</th><th scope="col">what</th><th scope="col">who</th><th scope="col">why</th></tr></thead>
-          <tbody>
-            {found.forked_from && <ForkedFrom run={found.forked_from.run} seq={found.forked_from.seq} />}
-            {rowsOf(found).map((row) => ("kind" in row
-              ? <Change key={`${row.seq}.${row.part ?? 0}`} change={row} at={run.at} />
-              : <Fork key={row.run} fork={row} at={run.at} />))}
-          </tbody>
-        </table>
-      )}
+      <Rows label="Changes of this run" head={["event", "when", "what", "who", "why"]} error={asked.error} retry={() => void asked.refetch()}
+        empty="Nobody has changed this run: no patch, pause, retry or fork.">
+        {found && [
+          ...(found.forked_from ? [<ForkedFrom key="origin" run={found.forked_from.run} seq={found.forked_from.seq} />] : []),
+          ...rowsOf(found).map((row) => ("kind" in row
+            ? <Change key={`${row.seq}.${row.part ?? 0}`} change={row} at={run.at} />
+            : <Fork key={row.run} fork={row} at={run.at} />)),
+        ]}
+      </Rows>
     </div>
   );
-}
-
-function isAny(found: ChangesAnswer): boolean {
-  return found.changes.length + found.forks.length > 0 || found.forked_from !== null;
 }
 
 function rowsOf(found: ChangesAnswer): (ChangeView | ForkView)[] {

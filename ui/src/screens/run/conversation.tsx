@@ -71,6 +71,7 @@ function Turn({ run, turn, said }: { run: string; turn: TurnView; said: LiveTurn
         {turn.finish === "length" && <MarkWord mark="failed" word="cut off at its limit" />}
         {turn.finish === "refused" && <MarkWord mark="failed" word="refused" />}
       </div>
+      {(turn.passed_models ?? []).map((passed) => <p key={passed.model} className="talk-text muted"><bdi>{passed.model}</bdi> did not answer (<bdi>{passed.why}</bdi>), so <bdi>{passed.instead}</bdi> was asked.</p>)}
       {said?.reasoning && <details><summary className="muted">What it thinks</summary><p className="talk-text muted">{said.reasoning}</p></details>}
       {(turn.text || said?.text) && <p className="talk-text"><bdi>{turn.text || said?.text}</bdi></p>}
       {(turn.calls ?? []).map((call) => <Call key={call.place} run={run} call={call} />)}

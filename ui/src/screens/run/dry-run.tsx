@@ -3,7 +3,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useEffect, useState, type ReactElement } from "react";
 
 import { apiUrl, Problem } from "../../api/client";
-import type { DryRun, PlannedPlace } from "../../api/schema";
+import type { DryRun, DryPlace } from "../../api/schema";
 import { ProblemNote } from "../../parts/problem";
 import { counted } from "../../shell/words";
 
@@ -59,7 +59,7 @@ export function DryRunNote({ plan, error, isOld }: ReturnType<typeof useDryRun>)
   );
 }
 
-function Places({ title, places }: { title: string; places: PlannedPlace[] | undefined }): ReactElement | null {
+function Places({ title, places }: { title: string; places: DryPlace[] | undefined }): ReactElement | null {
   if (!places || places.length === 0) return null;
   return (
     <details open={places.length <= SHOWN}>

@@ -69,10 +69,11 @@ function WaitLine(props: Props & { wait: Waiting; count?: number }): ReactElemen
     <div className="row wait">
       <Sign mark={wait.kind === "step" ? "working" : "waiting"} />
       <span className="wrap">
-        {wait.kind === "step" ? "performs " : "waits for "}<bdi>{wait.what}</bdi>{count > 1 && <span className="num"> ×{count.toLocaleString("en")}</span>} <span className="muted">since <Moment at={wait.since} />{wait.until && <>, until <Moment at={wait.until} withDate /> <CountDown to={msOf(wait.until)} /></>}</span>
+        {wait.kind === "step" ? "performs " : "waits for "}<bdi>{wait.what}</bdi>{count > 1 && <span className="num"> ×{count.toLocaleString("en")}</span>} <span className="muted">since <Moment at={wait.since} />{wait.until && <>, until <Moment at={wait.until} withDate />{chosen.at === null && <> <CountDown to={msOf(wait.until)} /></>}</>}</span>
       </span>
       {wait.location && <button type="button" className="plain mono cut" onClick={() => select(wait.box || wait.location)}><bdi>{wait.box || wait.location}</bdi></button>}
       {chosen.at === null && wait.action && <Unblock {...props} action={wait.action} text={wait.unblock ?? ""} />}
+      {!wait.action && wait.unblock && <span className="muted wrap"><bdi>{wait.unblock}</bdi></span>}
     </div>
   );
 }

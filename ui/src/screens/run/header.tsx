@@ -6,6 +6,7 @@ import type { RunDetail } from "../../api/schema";
 import { Status } from "../../parts/state";
 import { Age, Took } from "../../parts/time";
 import { pathTo, queryText, runPath } from "../../shell/address";
+import { useActions } from "../../shell/actions";
 import { useKeys } from "../../shell/keys";
 import { Link } from "../../shell/link";
 import { copyText } from "../../shell/notices";
@@ -60,11 +61,15 @@ function Path({ run }: { run: RunDetail }): ReactElement {
 function Version({ run }: { run: RunDetail }): ReactElement {
   const tags = run.version_tags ?? [];
   const isShort = run.version.length < 2 * VERSION_CHARS;
-  return (
-    <Link to={pathTo("workflows", run.workflow) + queryText({ version: run.version })} title={`${run.workflow}, version ${run.version}`} className="run-version">
+  const title = `${run.workflow}, version ${run.version}`;
+  const text = (
+    <>
       <span className="cut"><bdi>{run.workflow}</bdi></span>{tags.map((tag) => <span key={tag}> @<bdi>{tag}</bdi></span>)} <span className="muted">· {isShort ? `version ${run.version}` : run.version.slice(0, VERSION_CHARS)}</span>
-    </Link>
+    </>
   );
+  // Goals that were named by steps, and Weft's own runs, are of no workflow that has a screen.
+  if ((run.workflow === "goal" && run.style === "goal") || run.workflow.startsWith("weft.")) return <span title={title} className="run-version">{text}</span>;
+  return <Link to={pathTo("workflows", run.workflow) + queryText({ version: run.version })} title={title} className="run-version">{text}</Link>;
 }
 
 function Attributes({ run }: { run: RunDetail }): ReactElement | null {
@@ -91,6 +96,10 @@ function Actions({ run, ask }: { run: RunDetail; ask: (asked: Asked) => void }):
   const close = (): void => {
     if (menu.current) menu.current.open = false;
   };
+  useActions([
+    ...BUTTONS.filter((name) => actions[name].allowed).map((name) => ({ title: `${WORDS[name]!} ${run.id}`, run: () => ask({ action: name }) })),
+    ...(actions.send.allowed ? [{ title: `${WORDS["send"]!} to ${run.id}`, run: () => ask({ action: "send" as const, names: [] }) }] : []),
+  ]);
   const off = BUTTONS.filter((name) => !actions[name].allowed);
   return (
     <div className="run-actions">

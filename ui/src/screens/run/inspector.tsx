@@ -10,7 +10,7 @@ import { choose, runPath, useChosen } from "../../shell/address";
 import { Link } from "../../shell/link";
 import { select, selOf, type RunChosen } from "./chosen";
 import type { Asked } from "./dialogs";
-import { PlaceList } from "./place-list";
+import { momentOf, PlaceList } from "./place-list";
 import { Attempts, Held, Streams, Verdicts } from "./place-parts";
 import { usePlace, usePlacesOf, type Selection } from "./selection";
 import { WhyLine } from "./why";
@@ -66,14 +66,14 @@ function BoxPart(props: Props & { isMany: boolean; text: string }): ReactElement
 }
 
 function PlacePart(props: Props & { row: PlaceRow }): ReactElement {
-  const { chosen, row } = props;
+  const { chosen, row, standing } = props;
   const detail = usePlace(chosen, row);
   const part = useChosen().get("part");
   const shown: Part = PARTS.find(([name]) => name === part)?.[0] ?? (row.failure ? "attempts" : "in");
   const now = detail.data?.place ?? row;
   return (
     <>
-      <PlaceFacts row={now} />
+      <PlaceFacts row={now} until={momentOf(chosen, standing)} />
       <div role="tablist" aria-label="Parts of the place" className="tabs">
         {PARTS.map(([name, word]) => (
           <button key={name} type="button" role="tab" id={`part-${name}`} aria-selected={shown === name} aria-controls="part" onClick={() => choose({ part: name }, { replace: true })}>
@@ -90,7 +90,8 @@ function PlacePart(props: Props & { row: PlaceRow }): ReactElement {
   );
 }
 
-function PlaceFacts({ row }: { row: PlaceRow }): ReactElement {
+/** `until` is the moment that is shown; null for now. */
+function PlaceFacts({ row, until }: { row: PlaceRow; until: string | null }): ReactElement {
   return (
     <div className="column facts">
       <div className="row">
@@ -100,7 +101,7 @@ function PlaceFacts({ row }: { row: PlaceRow }): ReactElement {
       </div>
       <div className="row muted"><code className="wrap">{row.place}</code>{row.branch !== undefined && row.branch !== null && <span>branch {row.branch}</span>}</div>
       <div className="row">
-        <Moment at={row.started_at} />{row.ended_at ? <>– <Moment at={row.ended_at} /></> : null} <span>(<Took from={row.started_at} to={row.ended_at} />)</span>
+        <Moment at={row.started_at} />{row.ended_at ? <>– <Moment at={row.ended_at} /></> : null} <span>(<Took from={row.started_at} to={row.ended_at ?? until} />)</span>
         {row.due_at ? <span className="muted">due <Moment at={row.due_at} withDate /></span> : null}
       </div>
       {row.failure && <p className="refused wrap"><bdi>{row.failure}</bdi></p>}

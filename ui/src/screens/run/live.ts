@@ -51,7 +51,8 @@ function useGrownUnseen(id: string, isOpen: boolean, seq: number): void {
 
 function onFrame(id: string, frame: Frame, refreshAll: () => void, refreshBelow: () => void): void {
   switch (frame.event) {
-    case "place": return refreshBelow();
+    case "place":
+    case "gap": return refreshBelow(); // changed places, named or not
     case "standing": // an event may change no place, and is in the log
       if (onStanding(id, frame.data as ChangedStanding)) refreshBelow();
       return undefined;
@@ -59,7 +60,7 @@ function onFrame(id: string, frame: Frame, refreshAll: () => void, refreshBelow:
     case "run":
       if (onRun(id, frame.data as ChangedRun, refreshAll)) refreshBelow();
       return undefined;
-    default: return refreshAll(); // a gap, the end, a problem
+    default: return refreshAll(); // the end, a problem
   }
 }
 

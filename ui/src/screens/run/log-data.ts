@@ -3,19 +3,7 @@ import { api, read } from "../../api/client";
 import type { LogEventView, PlaceRow } from "../../api/schema";
 import { parseFilter } from "./filter";
 import { filterQuery } from "./filter-query";
-import type { Page } from "./log-window";
-
-export const PAGE = 200;
-
-/** Asks for a page before a number, after a number, or at the end. */
-export type Ask<T> = (where: { before: number } | { after: number } | "end", signal: AbortSignal) => Promise<Page<T>>;
-export type Source<T> = {
-  ask: Ask<T>;
-  keyOf: (item: T) => string;
-  numberOf: (item: T) => number;
-  /** Whether lines that are loaded may change when the run goes on. */
-  isChanging: boolean;
-};
+import { PAGE, type Source } from "./log-window";
 
 export function eventSource(id: string, q: string): Source<LogEventView> {
   const box = parseFilter(q).boxes[0];

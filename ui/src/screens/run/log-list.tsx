@@ -2,9 +2,8 @@
 import { useCallback, useEffect, useLayoutEffect, useMemo, useState, useSyncExternalStore, type KeyboardEvent, type ReactElement, type ReactNode } from "react";
 
 import { ProblemNote } from "../../parts/problem";
-import type { Source } from "./log-data";
 import { LogView, ROW_PX } from "./log-view";
-import { rowsInSight } from "./log-window";
+import { rowsInSight, type Source } from "./log-window";
 
 export type Line = {
   number: number;

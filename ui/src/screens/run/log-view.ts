@@ -4,8 +4,7 @@
  * It begins at the end or around an event, loads more in both directions, keeps its place when lines come in above, and
  * follows the end only while the end is in sight.
  */
-import { PAGE, type Ask, type Source } from "./log-data";
-import { opened, withNewer, withOlder, type LogWindow, type Page } from "./log-window";
+import { opened, PAGE, withNewer, withOlder, type Ask, type LogWindow, type Page, type Source } from "./log-window";
 
 export const ROW_PX = 24;
 const NEAR_PX = 40 * ROW_PX;
@@ -20,6 +19,8 @@ export class LogView<T> {
   private asking: AbortController | null = null;
   private above = 0;
   private isAtEnd = true;
+  /** Another window is asked for; where the one before is scrolled to no longer counts. */
+  private isJumping = false;
   private newest = 0;
   private anchor: number | null = null;
   /** An event that is to be brought into sight once it is loaded. */
@@ -67,6 +68,7 @@ export class LogView<T> {
   /** Begin another window: around an event, or at the end. */
   jump(to: number | "end"): void {
     this.isAtEnd = to === "end";
+    this.isJumping = true;
     this.wanted = to === "end" ? null : to;
     const after = to === "end" ? 0 : Math.max(0, to - PAGE / 2);
     this.load(to === "end" ? "end" : { after }, (page) => opened(to === "end" ? page : { ...page, before: after > 0 ? after + 1 : null }));
@@ -141,6 +143,7 @@ export class LogView<T> {
       (error: unknown) => {
         if (asking.signal.aborted) return;
         this.asking = null;
+        this.isJumping = false;
         this.change({ error });
       },
     );
@@ -153,6 +156,7 @@ export class LogView<T> {
     if (element === null || window === null) return;
     const by = window.above - this.above;
     this.above = window.above;
+    if (this.asking === null) this.isJumping = false;
     if (this.isAtEnd) element.scrollTop = element.scrollHeight;
     else if (!this.bringIntoSight() && by !== 0) element.scrollTop += by * ROW_PX;
     this.measure();
@@ -194,6 +198,7 @@ export class LogView<T> {
 
   readonly onScroll = (): void => {
     const below = this.measure();
+    if (this.isJumping) return;
     // Whoever was at the end stays there while the next lines are on their way.
     this.isAtEnd = below < ROW_PX && (this.isAtEnd || this.shown.window?.after === null);
     if (this.shown.top < NEAR_PX) this.more("before");

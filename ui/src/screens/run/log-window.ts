@@ -3,7 +3,18 @@
 export type Page<T> = { items: T[]; before: number | null; after: number | null };
 export type LogWindow<T> = Page<T> & { above: number };
 
+export const PAGE = 200;
 export const KEPT_MAX = 2000;
+
+/** Asks for a page before a number, after a number, or at the end. */
+export type Ask<T> = (where: { before: number } | { after: number } | "end", signal: AbortSignal) => Promise<Page<T>>;
+export type Source<T> = {
+  ask: Ask<T>;
+  keyOf: (item: T) => string;
+  numberOf: (item: T) => number;
+  /** Whether lines that are loaded may change when the run goes on. */
+  isChanging: boolean;
+};
 
 /** `above` counts the rows that came in above the ones that were there, less those that went: what scrolling must make up for. */
 export function opened<T>(page: Page<T>): LogWindow<T> {

@@ -18,7 +18,7 @@ export function NotFound({ id, error }: { id: string; error: Problem }): ReactEl
       {(alike.data?.length ?? 0) > 0 && (
         <>
           <h2>Ids that begin alike</h2>
-          <ul>{alike.data!.map((run) => <li key={run.id} className="row"><Status status={run.status} /> <Link to={runPath(run.id)}>{run.id}</Link> <span className="muted">{run.workflow}</span></li>)}</ul>
+          <ul className="plain-list">{alike.data!.map((run) => <li key={run.id} className="row"><Status status={run.status} /> <Link to={runPath(run.id)}>{run.id}</Link> <span className="muted">{run.workflow}</span></li>)}</ul>
         </>
       )}
       <Link to="/runs">All runs</Link>

@@ -6,18 +6,19 @@ import { TAB_TITLES, type RunChosen, type Tab } from "./chosen";
 
 type Pane = "picture" | "timeline" | "lower";
 
-/** Every tab that lies below the picture is in one pane. */
+/** Every tab that lies below the picture is in one pane. Without a pane, a tab that was chosen on a wide screen is shown. */
 export function usePane(): Pane {
-  const chosen = useChosen().get("pane") ?? "";
-  if (chosen in TAB_TITLES) return "lower";
-  return chosen === "timeline" ? "timeline" : "picture";
+  const chosen = useChosen();
+  const pane = chosen.get("pane") ?? chosen.get("tab") ?? "";
+  if (pane in TAB_TITLES) return "lower";
+  return pane === "timeline" ? "timeline" : "picture";
 }
 
 export function PaneTabs({ chosen, tabs }: { chosen: RunChosen; tabs: readonly Tab[] }): ReactElement {
   const pane = usePane();
   return (
     <div className="pane-tabs tabs" role="group" aria-label="What is shown">
-      <button type="button" aria-pressed={pane === "picture"} onClick={() => choose({ pane: null }, { replace: true })}>Picture</button>
+      <button type="button" aria-pressed={pane === "picture"} onClick={() => choose({ pane: "picture" }, { replace: true })}>Picture</button>
       <button type="button" aria-pressed={pane === "timeline"} onClick={() => choose({ pane: "timeline" }, { replace: true })}>Timeline</button>
       {tabs.map((tab) => (
         <button key={tab} type="button" aria-pressed={pane === "lower" && chosen.tab === tab} onClick={() => choose({ pane: tab, tab }, { replace: true })}>{TAB_TITLES[tab]}</button>

@@ -16,11 +16,17 @@ const MARKS: Mark[] = ["failed", "working", "waiting", "queued", "done", "skippe
 
 type Props = { chosen: RunChosen; box: string; standing: StandingView | undefined };
 
+/** Return the moment that is shown; null for now. */
+export function momentOf(chosen: RunChosen, standing: StandingView | undefined): string | null {
+  return chosen.at === null ? null : (standing?.at ?? null);
+}
+
 export function PlaceList({ chosen, box, standing }: Props): ReactElement {
   const has = new Set(tallyOf(standing?.boxes[box]).map(({ mark }) => mark));
   const [mark, setMark] = useState<Mark | null>(has.has("failed") ? "failed" : null);
   const found = usePlacesOf(chosen, box, mark === null ? [] : [mark]);
   const rows = found.data?.pages.flatMap((page) => page.places) ?? [];
+  const until = momentOf(chosen, standing);
   const list = useRef<HTMLDivElement>(null);
   // eslint-disable-next-line react-hooks/incompatible-library
   const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => list.current, estimateSize: () => ROW, overscan: 8 });
@@ -49,7 +55,7 @@ export function PlaceList({ chosen, box, standing }: Props): ReactElement {
                 <span role="cell"><Sign mark={row.mark} /><span className="unseen">{row.mark}</span></span>
                 <span role="cell" className="cut"><button type="button" className="plain mono cut" title={row.place} onClick={() => select(selOf(row))}>{row.place}</button></span>
                 <span role="cell" className="muted cut grow">{row.failure || row.why || ((row.attempts ?? 1) > 1 ? `${row.attempts} attempts` : "")}</span>
-                <span role="cell"><Took from={row.started_at} to={row.ended_at} /></span>
+                <span role="cell"><Took from={row.started_at} to={row.ended_at ?? until} /></span>
               </div>
             );
           })}

@@ -12,7 +12,7 @@ import { settings } from "../../shell/settings";
 import { counted } from "../../shell/words";
 import { bulkCommand, bulkFilterOf, type BulkFilterBody } from "./bulk-text";
 import type { Count } from "./counts";
-import type { RunFilter } from "./filter";
+import { isEmpty, type RunFilter } from "./filter";
 
 const VERBS = [
   { verb: "cancel", title: "Cancel", isDanger: true },
@@ -30,19 +30,24 @@ export function BulkBar({ marked, filter, matching, onClear, mayOperate }: Props
   if (!mayOperate || (matching?.count === 0 && marked.size === 0)) return null;
   const ids = [...marked];
   const number = matching ? `all ${matching.count.toLocaleString("en")}${matching.more ? " or more" : ""} that match` : "all that match";
-  const isOff = ids.length === 0 && !isAll;
+  // The server refuses a bulk for all runs: it would have no way back.
+  const isAllOff = isEmpty(filter);
+  const isAllChosen = isAll && !isAllOff;
+  const isOff = ids.length === 0 && !isAllChosen;
   return (
     <section className="bulk-bar" aria-label="What to do with many runs">
       <span className="num">{ids.length > 0 ? `${ids.length.toLocaleString("en")} marked` : <span className="muted">none marked</span>}</span>
       <span className="muted">· or</span>
-      <button type="button" className="chip" aria-pressed={isAll} onClick={() => setAll(!isAll)}>{number}</button>
+      {isAllOff
+        ? <span className="muted">filter the list to choose all that match</span>
+        : <button type="button" className="chip" aria-pressed={isAll} onClick={() => setAll(!isAll)}>{number}</button>}
       <span className="grow" />
       {VERBS.map((one) => (
         <button key={one.verb} type="button" data-verb={one.verb} className={one.isDanger ? "danger" : undefined} disabled={isOff} onClick={() => setAsked(one)}>{one.title}</button>
       ))}
       <button type="button" disabled={ids.length !== 2} title="Mark two runs to compare them" onClick={() => navigate(pathTo("runs", ids[0]!, "diff", ids[1]!))}>Compare</button>
-      <button type="button" className="plain" disabled={ids.length === 0 && !isAll} onClick={() => { setAll(false); onClear(); }}>Clear <kbd>Esc</kbd></button>
-      {asked && <BulkDialog key={asked.verb} verb={asked} ids={isAll ? null : ids} filter={filter} onClose={() => setAsked(null)} />}
+      <button type="button" className="plain" disabled={isOff} onClick={() => { setAll(false); onClear(); }}>Clear <kbd>Esc</kbd></button>
+      {asked && <BulkDialog key={asked.verb} verb={asked} ids={isAllChosen ? null : ids} filter={filter} onClose={() => setAsked(null)} />}
     </section>
   );
 }

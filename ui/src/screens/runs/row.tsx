@@ -43,7 +43,7 @@ export const RunRow = memo(function RunRow({ row, index, tag, now, columns, isMa
       {columns.map((name) => (
         <td role="cell" key={name} className="c-attribute cut mono" title={attributeText(row, name)}><bdi>{attributeText(row, name)}</bdi></td>
       ))}
-      <td role="cell" className="c-now cut" title={now}><bdi>{now}</bdi></td>
+      <td role="cell" className="c-now cut" title={now}>{now && <bdi>{now}</bdi>}</td>
       <td role="cell" className="c-changed"><Age at={row.updated_at} /></td>
     </tr>
   );

@@ -5,7 +5,7 @@ import { api, read } from "../../api/client";
 import { usePages } from "../../api/pages";
 import { ProblemNote } from "../../parts/problem";
 import { Age } from "../../parts/time";
-import { pathTo, queryText } from "../../shell/address";
+import { openRunsPath, pathTo, queryText } from "../../shell/address";
 import { Link } from "../../shell/link";
 import { counted } from "../../shell/words";
 
@@ -30,7 +30,7 @@ export function VersionList({ name, shown }: { name: string; shown: string }): R
             <Link to={pathTo("workflows", name) + queryText({ version: one.version })} className="mono" aria-current={one.version === shown ? "true" : undefined}>{one.version.slice(0, 12)}</Link>
             {one.tags.map((tag) => <span key={tag} className="chip">@{tag}</span>)}
             <span className="muted">{one.hosted ? "hosted" : one.origin}</span>
-            {one.open_runs > 0 && <Link to={"/runs" + queryText({ workflow: name, version: one.version })}>{counted(one.open_runs, "open run")}</Link>}
+            {one.open_runs > 0 && <Link to={openRunsPath(name, one.version)}>{counted(one.open_runs, "open run")}</Link>}
             {one.created_at && <Age at={one.created_at} />}
           </li>
         ))}

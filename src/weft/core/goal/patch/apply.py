@@ -24,16 +24,16 @@ def apply_change(items: Items, change: GoalChange) -> GoalPlan:
         _close_windows(items, state.steps[step])
     state.plan = change.plan
     state.definitions = decode_definitions(change.definitions)
-    state.plan_revisions.append(_revision(before, known, definitions_of(state, plan)))
+    state.plan_revisions.append(_plan_revision(before, known, definitions_of(state, plan)))
     state.steps = {step: state.steps.get(step) or StepRun() for step in plan.steps}
     for step, run in state.steps.items():
         if step in before.steps and before.steps[step] != plan.steps[step]:
-            _replace(run, before.steps[step], plan.steps[step])
+            _note_replaced_definition(run, before.steps[step], plan.steps[step])
     for step in change.taken_up:
         run = state.steps[step]
         run.status, run.why, run.windows = "pending", "", {}
     for step, facts in change.forgotten.items():
-        _forget(items, state.steps[step], facts)
+        _forget_deadlines(items, state.steps[step], facts)
     _set_values(state, plan, change)
     return plan
 
@@ -43,13 +43,13 @@ def note_read(state: GoalState, plan: GoalPlan) -> None:
     state.read = sorted(facts_read(state, plan.steps, NeedCounts(plan, state)))
 
 
-def _revision(plan: GoalPlan, before: dict[str, StepDef], after: dict[str, StepDef]) -> PlanRevision:
+def _plan_revision(plan: GoalPlan, before: dict[str, StepDef], after: dict[str, StepDef]) -> PlanRevision:
     changed = {step: definition for step, definition in before.items() if after.get(step) != definition}
     new = [step for step in after if step not in before]
     return PlanRevision(plan.goals, changed, new, undefined_goals(plan, before))
 
 
-def _replace(run: StepRun, before: StepDef, after: StepDef) -> None:
+def _note_replaced_definition(run: StepRun, before: StepDef, after: StepDef) -> None:
     """Note the definition under which a step began, so that a retry begins it anew, unless the patch is undone."""
     if not has_begun(run) or failed_without_item(run):
         return
@@ -57,7 +57,7 @@ def _replace(run: StepRun, before: StepDef, after: StepDef) -> None:
     run.replaced = original if after != original else None
 
 
-def _forget(items: Items, run: StepRun, facts: list[str]) -> None:
+def _forget_deadlines(items: Items, run: StepRun, facts: list[str]) -> None:
     for fact in facts:
         items.close_window(run, fact)
         run.windows.pop(fact, None)

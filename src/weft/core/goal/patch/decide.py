@@ -12,9 +12,12 @@ from weft.core.events import ABSENT, GoalChange, RecalledStep, RunPatched
 from weft.core.findings import Finding
 from weft.core.goal.items import Items
 from weft.core.goal.need_counts import NeedCounts
-from weft.core.goal.patch.judge import PatchedRun, judge, judge_undo
+from weft.core.goal.patch.judge import PatchedRun, judge_goal_patch, judge_undo
 from weft.core.goal.patch.request import GoalConsequences, GoalJudgement, GoalRequest
+from weft.core.goal.patch.values import decode_definitions
+from weft.core.goal.plan import GoalPlan, decode_plan
 from weft.core.goal.scripts import ScriptReader, decode_parts, encode_json
+from weft.core.goal.state import GoalState
 from weft.core.run.env import Env, MissingInputs
 from weft.core.run.kernel import Kernel
 from weft.core.run.patch_plan import PatchPlan, PatchRefusal, PlanEntry
@@ -35,18 +38,28 @@ def judge_patch(items: Items, reader: ScriptReader, trial: Kernel, command: c.Pa
     flow = NeedCounts(plan, state)
     if state.status != "failed" and not flow.goals_left:
         raise run_finished(state, "its end is decided, so it cannot be patched; fork it instead")
-    run = PatchedRun(plan, flow, reader, lambda: _past(trial, env), trial)
+    run = PatchedRun(plan, flow, reader, lambda: _read_past_outputs(trial, env), trial)
     request = _request.decode(command.prepared) if bytes(command.prepared) else GoalRequest()
     undoes = command.undoes
-    found = judge_undo(run, undoes, env, ends=request.ends) if undoes else judge(run, request, env)
-    shown = _plan(found, failed=state.status == "failed")
+    found = judge_undo(run, undoes, env, ends=request.ends) if undoes else judge_goal_patch(run, request, env)
+    shown = _patch_plan(found, failed=state.status == "failed")
     if found.change is None:
         return JudgedPatch(shown)
-    change = _kept(found.change, env)
-    return JudgedPatch(shown, RunPatched(rev=0, goal=change, patch=_kept_patch(command.patch, request, env)))
+    shown = msgspec.structs.replace(shown, unchanged=_changes_nothing(found.change, state, plan))
+    change = _with_values_in_blobs(found.change, env)
+    return JudgedPatch(
+        shown, RunPatched(rev=0, goal=change, patch=_patch_with_values_in_blobs(command.patch, request, env))
+    )
 
 
-def _past(trial: Kernel, env: Env) -> Mapping[str, RecalledStep]:
+def _changes_nothing(change: GoalChange, state: GoalState, plan: GoalPlan) -> bool:
+    """Return whether a change leaves the plan as it is. Types of facts that were read may be missing in the new one."""
+    bare = GoalChange(plan=change.plan, definitions=change.definitions, goals=change.goals)
+    new = msgspec.structs.replace(decode_plan(change.plan), types=plan.types)
+    return change == bare and new == plan and decode_definitions(change.definitions) == state.definitions
+
+
+def _read_past_outputs(trial: Kernel, env: Env) -> Mapping[str, RecalledStep]:
     """Return what the completed steps gave, in the order in which they completed, from the log."""
     log = env.log()
     if log is None:
@@ -58,13 +71,13 @@ def _past(trial: Kernel, env: Env) -> Mapping[str, RecalledStep]:
     return recalled
 
 
-def _kept(change: GoalChange, env: Env) -> GoalChange:
+def _with_values_in_blobs(change: GoalChange, env: Env) -> GoalChange:
     """Return the change for the log, with large given values in blobs."""
     given = {name: env.keep(unseal(bytes(raw))) for name, raw in change.given.items()}
     return msgspec.structs.replace(change, given=given)
 
 
-def _kept_patch(patch: Raw, request: GoalRequest, env: Env) -> Raw:
+def _patch_with_values_in_blobs(patch: Raw, request: GoalRequest, env: Env) -> Raw:
     """Return the patch for the log, with large given values in blobs. Empty if it has none."""
     given = {name: env.keep(bytes(raw)) for name, raw in request.given.items()}
     if not any(is_ref(bytes(raw)) for raw in given.values()):
@@ -75,21 +88,21 @@ def _kept_patch(patch: Raw, request: GoalRequest, env: Env) -> Raw:
 # --- the plan that people read -----------------------------------------------------------------------------------
 
 
-def _plan(found: GoalJudgement, *, failed: bool) -> PatchPlan:
+def _patch_plan(found: GoalJudgement, *, failed: bool) -> PatchPlan:
     notes = []
     if failed and found.change is not None:
         notes.append("The run has failed. It follows the new plan when it is retried.")
     if found.does.ends:
         notes.append("The run completes with this patch.")
     refusals = [_patch_refusal(finding) for finding in found.findings]
-    return PatchPlan(run="", entries=_entries(found.does), notes=notes, refusals=refusals)
+    return PatchPlan(run="", entries=_plan_entries(found.does), notes=notes, refusals=refusals)
 
 
 def _patch_refusal(finding: Finding) -> PatchRefusal:
     return PatchRefusal(f"patch.{finding.code}", finding.message, place=finding.path, hint=finding.suggestion)
 
 
-def _entries(does: GoalConsequences) -> list[PlanEntry]:
+def _plan_entries(does: GoalConsequences) -> list[PlanEntry]:
     listed: Sequence[tuple[str, Sequence[str]]] = (
         ("leaves", does.gone),
         ("joins", does.added),

@@ -9,7 +9,7 @@ import msgspec
 from weft.core.findings import Finding, did_you_mean
 from weft.core.goal.definitions import StepDef
 from weft.core.goal.patch.request import GoalRequest
-from weft.core.goal.patch.standing import failed_without_item, has_begun, is_open, may_replace
+from weft.core.goal.patch.standing import failed_without_item, has_begun, may_be_planned_again, may_replace
 from weft.core.goal.plan import Excluded, GoalPlan
 from weft.core.goal.state import GoalState, StepRun
 
@@ -49,25 +49,25 @@ def requested_pool(state: GoalState, plan: GoalPlan, request: GoalRequest, found
     if today is not None:
         for step in before:
             run = state.steps.get(step) if step in plan.steps else None
-            if run is not None and not is_open(run, failed=failed):
+            if run is not None and not may_be_planned_again(run, failed=failed):
                 continue
             if step in today:
                 steps[step] = today[step]
-            elif run is None or not _stays(run):
+            elif run is None or not _must_stay(run):
                 del steps[step]
                 kept.remove(step)
         steps = {**today, **steps}
     for step, definition in request.steps.items():
         if step in plan.steps and not may_replace(state.steps[step], failed=failed):
             if definition != plan.steps[step]:
-                found.append(_begun(step, state.steps[step]))
+                found.append(_step_begun_finding(step, state.steps[step]))
             continue
         steps[step] = definition
         kept.add(step)
     satisfied = undefined_goals(plan, steps)
-    goals = _goals(plan.goals, request, {**steps, **satisfied}, found)
+    goals = _requested_goals(plan.goals, request, {**steps, **satisfied}, found)
     pool = StepPool(goals, steps, frozenset(kept), frozenset(), satisfied, today)
-    return _settle_fixed(state, plan, pool)
+    return _fix_unchanged(state, plan, pool)
 
 
 def earlier_pool(state: GoalState, plan: GoalPlan, rev: int) -> StepPool:
@@ -80,38 +80,38 @@ def earlier_pool(state: GoalState, plan: GoalPlan, rev: int) -> StepPool:
         for step in revision.new:
             steps.pop(step, None)
         steps.update(revision.steps)
-    return _settle_fixed(state, plan, StepPool(list(goals), steps, frozenset(steps), frozenset(), satisfied))
+    return _fix_unchanged(state, plan, StepPool(list(goals), steps, frozenset(steps), frozenset(), satisfied))
 
 
-def _settle_fixed(state: GoalState, plan: GoalPlan, pool: StepPool) -> StepPool:
+def _fix_unchanged(state: GoalState, plan: GoalPlan, pool: StepPool) -> StepPool:
     """Find the steps that stay as they are, and give them the definition that they have."""
     failed = state.status == "failed"
     steps, fixed = dict(pool.steps), set[str]()
     for step, present in plan.steps.items():
         run = state.steps[step]
         after = steps.get(step)
-        if failed and run.status != "completed" and _stays(run):  # it has begun, and may begin anew
+        if failed and run.status != "completed" and _must_stay(run):  # it has begun, and may begin anew
             original = run.replaced or present
             steps[step] = after = after or original
             if after == original:
                 fixed.add(step)
-        elif not is_open(run, failed=failed):
+        elif not may_be_planned_again(run, failed=failed):
             steps[step] = present
             fixed.add(step)
     return msgspec.structs.replace(pool, steps=steps, fixed=frozenset(fixed))
 
 
-def _stays(run: StepRun) -> bool:
+def _must_stay(run: StepRun) -> bool:
     """Return whether a step has begun so that it may not leave the plan."""
     return has_begun(run) and not failed_without_item(run)
 
 
 def staying_steps(state: GoalState, plan: GoalPlan) -> list[str]:
     """Return the steps that have begun and do not leave the plan, even if they are replaced and not needed."""
-    return [step for step in plan.steps if _stays(state.steps[step])]
+    return [step for step in plan.steps if _must_stay(state.steps[step])]
 
 
-def _begun(step: str, run: StepRun) -> Finding:
+def _step_begun_finding(step: str, run: StepRun) -> Finding:
     return Finding(
         "step_begun",
         f"{step} has begun and is {run.status}, so its definition stays.",
@@ -120,7 +120,9 @@ def _begun(step: str, run: StepRun) -> Finding:
     )
 
 
-def _goals(present: list[str], request: GoalRequest, steps: Collection[str], found: list[Finding]) -> list[str]:
+def _requested_goals(
+    present: list[str], request: GoalRequest, steps: Collection[str], found: list[Finding]
+) -> list[str]:
     for goal in dict.fromkeys(request.remove):
         if goal not in present:
             hint = did_you_mean(goal, present)
@@ -130,10 +132,10 @@ def _goals(present: list[str], request: GoalRequest, steps: Collection[str], fou
     if not goals:
         message = "no goal would be left."
         found.append(Finding("no_goals", message, suggestion="Keep one goal, add another, or cancel the run."))
-    return [goal for goal in goals if goal in steps or _unknown(goal, steps, request, found)]
+    return [goal for goal in goals if goal in steps or _add_unknown_goal(goal, steps, request, found)]
 
 
-def _unknown(goal: str, steps: Iterable[str], request: GoalRequest, found: list[Finding]) -> bool:
+def _add_unknown_goal(goal: str, steps: Iterable[str], request: GoalRequest, found: list[Finding]) -> bool:
     hint = did_you_mean(goal, steps)
     if not hint:
         known = request.catalogue == "now"

@@ -23,7 +23,7 @@ from weft.errors import LimitExceeded, UnknownStep
 
 def replan(state: GoalState, plan: GoalPlan, pool: StepPool, known: KnownFacts, found: list[Finding]) -> GoalPlan:
     """Return the new plan. Adds to ``found`` why the run cannot follow it."""
-    as_it_stands = {step: _standing(state, pool, step) for step in pool.steps}
+    as_it_stands = {step: _definition_for_planner(state, pool, step) for step in pool.steps}
     goals = [goal for goal in pool.goals if goal in pool.steps and goal not in pool.fixed]
     kept = {step: child for step, child in plan.children.items() if step in pool.fixed}
     inner = _inner_catalogue(plan, pool)
@@ -45,13 +45,13 @@ def replan(state: GoalState, plan: GoalPlan, pool: StepPool, known: KnownFacts, 
         excluded={step: why for step, why in sorted(excluded.items()) if step not in steps},
         children=dict(sorted({**kept, **made.children}.items())),
     )
-    found += _missing(state, again, pool, made.excluded)
-    found += _blocked(again)
-    found += _clashes({step: as_it_stands[step] for step in steps}, plan)
+    found += _missing_facts(state, again, pool, made.excluded)
+    found += _blocked_goals(again)
+    found += _find_clashes({step: as_it_stands[step] for step in steps}, plan)
     return again
 
 
-def _standing(state: GoalState, pool: StepPool, step: str) -> StepDef:
+def _definition_for_planner(state: GoalState, pool: StepPool, step: str) -> StepDef:
     """Return a definition as the planner sees it. A step that stays as it is needs nothing, and gives what it can."""
     definition = pool.steps[step]
     if step not in pool.fixed:
@@ -95,7 +95,9 @@ def awaited_needs(flow: NeedCounts, pool: StepPool, plan: GoalPlan) -> dict[tupl
     """
     return {
         (step.id, fact): [
-            one.id for one in need.fact.providers if one.run.status not in OVER_STEP and fact in _gives(pool, one.id)
+            one.id
+            for one in need.fact.providers
+            if one.run.status not in OVER_STEP and fact in _facts_given_by(pool, one.id)
         ]
         for step in flow.by_index
         if step.run.status == "pending" and pool.steps.get(step.id) == plan.steps[step.id]
@@ -132,35 +134,41 @@ def fact_uses(steps: Mapping[str, StepDef]) -> dict[str, FactUse]:
 # --- findings ----------------------------------------------------------------------------------------------------
 
 
-def _missing(state: GoalState, plan: GoalPlan, pool: StepPool, excluded: Mapping[str, Excluded]) -> Iterator[Finding]:
+def _missing_facts(
+    state: GoalState, plan: GoalPlan, pool: StepPool, excluded: Mapping[str, Excluded]
+) -> Iterator[Finding]:
     for name in plan.required:
-        lost = [step for step, run in state.steps.items() if run.status in OVER_STEP and name in _gives(pool, step)]
-        blocked = [step for step, why in excluded.items() if why.why == "blocked" and name in _gives(pool, step)]
-        message = f"nothing can give {name}, which {_listed(plan.missing[name])} needs."
-        notes = [f"{_listed(steps)} {why}" for steps, why in ((lost, "is over"), (blocked, "is blocked")) if steps]
+        lost = [
+            step for step, run in state.steps.items() if run.status in OVER_STEP and name in _facts_given_by(pool, step)
+        ]
+        blocked = [
+            step for step, why in excluded.items() if why.why == "blocked" and name in _facts_given_by(pool, step)
+        ]
+        message = f"nothing can give {name}, which {_join_names(plan.missing[name])} needs."
+        notes = [f"{_join_names(steps)} {why}" for steps, why in ((lost, "is over"), (blocked, "is blocked")) if steps]
         hint = f"Give {name}, or add a step that gives it."
         yield Finding("missing", " ".join([message, *(f"({note})" for note in notes)]), path=name, suggestion=hint)
 
 
-def _gives(pool: StepPool, step: str) -> Collection[str]:
+def _facts_given_by(pool: StepPool, step: str) -> Collection[str]:
     definition = pool.steps.get(step)
     return definition.gives if definition is not None else ()
 
 
-def _listed(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     return ", ".join(names)
 
 
-def _blocked(plan: GoalPlan) -> Iterator[Finding]:
+def _blocked_goals(plan: GoalPlan) -> Iterator[Finding]:
     for goal in plan.goals:
         why = plan.excluded.get(goal)
         if why is not None and why.why == "blocked":
-            by = _listed(why.by)
+            by = _join_names(why.by)
             message = f"{goal} requires that {by} is absent, and {by} is given."
             yield Finding("blocked", message, path=goal, suggestion="Remove the goal, or leave the fact out.")
 
 
-def _clashes(steps: Mapping[str, StepDef], before: GoalPlan) -> Iterator[Finding]:
+def _find_clashes(steps: Mapping[str, StepDef], before: GoalPlan) -> Iterator[Finding]:
     """Yield the facts that are declared with different types, and a cycle of steps."""
     catalogue = Catalogue(list(steps.values()))
     reported: set[str] = set()

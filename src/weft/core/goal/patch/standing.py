@@ -18,10 +18,10 @@ def has_begun(run: StepRun) -> bool:
     """Return whether the inputs of a step were bound, even if its predicate was false or could not be evaluated."""
     if run.status in ("active", "completed") or run.items or bytes(run.inputs) != b"null":
         return True
-    return said_no(run) or failed_without_item(run)
+    return is_predicate_false(run) or failed_without_item(run)
 
 
-def said_no(run: StepRun) -> bool:
+def is_predicate_false(run: StepRun) -> bool:
     """Return whether the predicate of a step was false."""
     return run.status == "skipped" and run.why == PREDICATE_FALSE
 
@@ -31,7 +31,7 @@ def failed_without_item(run: StepRun) -> bool:
     return run.status == "failed" and not run.items and run.failure is not None and run.failure.code in WITHOUT_ITEM
 
 
-def is_open(run: StepRun, *, failed: bool) -> bool:
+def may_be_planned_again(run: StepRun, *, failed: bool) -> bool:
     """Return whether a step may be planned again. ``failed`` says whether the run has failed."""
     if run.status == "pending" or run.replaced is not None:
         return True
@@ -42,21 +42,21 @@ def is_open(run: StepRun, *, failed: bool) -> bool:
 
 def may_replace(run: StepRun, *, failed: bool) -> bool:
     """Return whether a patch may give a step another definition."""
-    return is_open(run, failed=failed) or (failed and run.status != "completed")
+    return may_be_planned_again(run, failed=failed) or (failed and run.status != "completed")
 
 
-def goes_on(run: StepRun, *, failed: bool) -> bool:
+def can_still_give(run: StepRun, *, failed: bool) -> bool:
     """Return whether a step that has begun can still give what it declares, perhaps only after a retry."""
     if run.status == "active":
         return True
-    return failed and run.status != "completed" and not said_no(run)
+    return failed and run.status != "completed" and not is_predicate_false(run)
 
 
 def gives_of(definition: StepDef, run: StepRun, *, failed: bool) -> list[str]:
     """Return the facts that a step which may not be planned again has given or can still give."""
     if run.status == "completed":
         return run.gave
-    return list(definition.gives) if goes_on(run, failed=failed) else []
+    return list(definition.gives) if can_still_give(run, failed=failed) else []
 
 
 def facts_read(state: GoalState, steps: Mapping[str, StepDef], flow: NeedCounts) -> set[str]:

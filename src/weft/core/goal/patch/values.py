@@ -14,7 +14,7 @@ from weft.core.goal.definitions import Need, Script, StepDef
 from weft.core.goal.patch.pool import StepPool
 from weft.core.goal.plan import GoalPlan
 from weft.core.goal.planner import KnownFacts
-from weft.core.goal.scripts import ScriptReader, contents, decode_json
+from weft.core.goal.scripts import ScriptReader, decode_json, load_contents
 from weft.core.goal.state import GoalState, Value
 from weft.core.goal.types import Type, type_error
 from weft.core.run.env import Env
@@ -40,10 +40,10 @@ class FactValues:
         """Give facts, or change given ones that nothing has read. Adds those that must not change to ``found``."""
         for name, raw in asked.items():
             present = self.facts.get(name)
-            if present and self._json(present[0].value) == decode_json(raw):
+            if present and self._decode_raw(present[0].value) == decode_json(raw):
                 continue
             if present and (present[0].provider or name in read):
-                found.append(_fact_known(name, present[0].provider))
+                found.append(_fact_known_finding(name, present[0].provider))
                 continue
             self.given[name] = kept = Raw(seal(bytes(raw)))
             self.facts[name] = [Value(kept), *(present or ())[1:]]
@@ -62,7 +62,7 @@ class FactValues:
             if name in self.given or before.types.get(name) == declared:
                 types[name] = declared
                 continue
-            raw = contents([self.facts[name][0].value], self._env)[0]
+            raw = load_contents([self.facts[name][0].value], self._env)[0]
             if type_error(declared, decode_json(raw), raw, self._env.check) is None:
                 types[name] = declared
         return types
@@ -80,22 +80,22 @@ class FactValues:
         return KnownFacts(given, frozenset(self.facts), frozenset(met))
 
     def _is_met(self, need: Need, fact: str) -> bool:
-        return any(self._verdict(need.match, value.value) is True for value in self.facts[fact])
+        return any(self._evaluate_match(need.match, value.value) is True for value in self.facts[fact])
 
-    def _verdict(self, match: Script | None, raw: Raw) -> bool | str:
+    def _evaluate_match(self, match: Script | None, raw: Raw) -> bool | str:
         """Return whether a match accepts a value, or why it cannot be evaluated. Raises MissingInputs."""
         if match is None:
             return True
         key = (match, bytes(raw))
         if key not in self._verdicts:
             try:
-                self._verdicts[key] = self._reader.holds(match, {"value": self._json(raw)})
+                self._verdicts[key] = self._reader.holds(match, {"value": self._decode_raw(raw)})
             except WeftError as error:
                 self._verdicts[key] = error.message
         return self._verdicts[key]
 
-    def _json(self, raw: Raw) -> Any:
-        return decode_json(contents([raw], self._env)[0])
+    def _decode_raw(self, raw: Raw) -> Any:
+        return decode_json(load_contents([raw], self._env)[0])
 
     # --- recovered values -----------------------------------------------------------------------------------------
 
@@ -106,13 +106,13 @@ class FactValues:
         for fact, values in sorted(self.facts.items()):
             whole = values
             if any(_reads_all(definition, fact) for definition in readers.values()):
-                whole = _in_log_order(state, fact, values, past)
-            now = [self._matched(fact, value, readers) for value in whole]
+                whole = _with_unread_values(state, fact, values, past)
+            now = [self._with_matches(fact, value, readers) for value in whole]
             if now != state.facts.get(fact):
-                filled[fact] = [_patched(value, state.facts.get(fact, []), self.given.get(fact)) for value in now]
+                filled[fact] = [_patched_value(value, state.facts.get(fact, []), self.given.get(fact)) for value in now]
         return filled
 
-    def _matched(self, fact: str, value: Value, readers: Mapping[str, StepDef]) -> Value:
+    def _with_matches(self, fact: str, value: Value, readers: Mapping[str, StepDef]) -> Value:
         """Return a value with the steps whose match accepts it. Verdicts of other steps stay."""
         matched = [step for step in value.matched if step not in readers]
         broken = {step: why for step, why in value.broken.items() if step not in readers}
@@ -120,7 +120,7 @@ class FactValues:
             need = definition.needs.get(fact)
             if need is None or need.match is None:
                 continue
-            verdict = self._verdict(need.match, value.value)
+            verdict = self._evaluate_match(need.match, value.value)
             if verdict is True:
                 matched.append(step)
             elif verdict is not False:
@@ -134,7 +134,7 @@ def _reads_all(definition: StepDef, fact: str) -> bool:
     return need is not None and need.role != "const" and (need.match is not None or need.collect != "first")
 
 
-def _in_log_order(state: GoalState, fact: str, values: list[Value], past: Past) -> list[Value]:
+def _with_unread_values(state: GoalState, fact: str, values: list[Value], past: Past) -> list[Value]:
     """Return the values of a fact, with those that completed steps gave while nothing read them."""
     kept = {value.provider for value in values}
     if not any(fact in run.gave and step not in kept for step, run in state.steps.items()):
@@ -145,7 +145,7 @@ def _in_log_order(state: GoalState, fact: str, values: list[Value], past: Past) 
     return [*given, *(known.get(step) or Value(raw, step) for step, raw in recalled)]
 
 
-def _patched(value: Value, before: list[Value], given: Raw | None) -> PatchedValue:
+def _patched_value(value: Value, before: list[Value], given: Raw | None) -> PatchedValue:
     known = given if given is not None and not value.provider else None
     if known is None:
         known = next((other.value for other in before if other.provider == value.provider), None)
@@ -162,7 +162,7 @@ def patched_values(filled: list[PatchedValue], before: list[Value], given: Raw |
         yield Value(raw, value.provider, value.matched, value.broken)
 
 
-def _fact_known(name: str, provider: str) -> Finding:
+def _fact_known_finding(name: str, provider: str) -> Finding:
     why = f"step {provider} has given it" if provider else "a step has read it"
     return Finding(
         "fact_known",

@@ -35,7 +35,7 @@ from weft.core.run.composites import leaf
 Steps = list[tuple[str, str, int]]
 
 
-def steps_of(path: Path) -> Steps:
+def path_steps(path: Path) -> Steps:
     """Return a path as an event holds it."""
     return [(seg.kind, seg.id, seg.n) for seg in path]
 
@@ -81,7 +81,7 @@ class PatchGame(Game):
             token: msgspec.structs.replace(letter, node=names.node(letter.node))
             for token, letter in state.letters.items()
         }
-        self._declare(event)
+        self._write_fields_and_outputs(event)
 
     def _adopt_slots(self, names: _Names) -> None:
         state = self.state
@@ -108,12 +108,12 @@ class PatchGame(Game):
         if node is None or node.join != "edges":
             return
         for edge, items in slot.items.items():
-            slot.items[edge] = [item for item in items if not item or self._waits(item)]
+            slot.items[edge] = [item for item in items if not item or self._is_joining(item)]
 
-    def _waits(self, token: str) -> bool:
+    def _is_joining(self, token: str) -> bool:
         return token in self.state.tokens and self.state.tokens[token].mode == "joining"
 
-    def _declare(self, event: e.RunPatched) -> None:
+    def _write_fields_and_outputs(self, event: e.RunPatched) -> None:
         """Write what the patch sets, add fields that are new, and recall outputs that are named only now."""
         state = self.state
         for name, schema in ((self.graph.state or {}).get("properties") or {}).items():
@@ -136,15 +136,15 @@ class PatchGame(Game):
                 case "reroute":
                     self.reroute(one)
                 case "drop":
-                    self._remove(self.state.tokens[one.token])
+                    self._remove_token(self.state.tokens[one.token])
                 case "move":
                     old = self.state.tokens[one.token]
-                    self._put(one, seen=old.seen, value=one.value or old.value)
-                    self._remove(old)
+                    self._put_token(one, seen=old.seen, value=one.value or old.value)
+                    self._remove_token(old)
                 case "start":
-                    self._put(one, seen={}, value=one.value or e.NULL)
+                    self._put_token(one, seen={}, value=one.value or e.NULL)
 
-    def _remove(self, token: Token) -> None:
+    def _remove_token(self, token: Token) -> None:
         """End a token, with its dead letter. Work that must end first is undone afterwards, if it can be."""
         self.state.letters.pop(token.id, None)
         if token.mode == "joining":
@@ -171,7 +171,7 @@ class PatchGame(Game):
                 if token.id in queue:
                     queue.remove(token.id)
 
-    def _put(self, one: e.TokenPatch, *, seen: dict[str, Seen], value: Raw) -> None:
+    def _put_token(self, one: e.TokenPatch, *, seen: dict[str, Seen], value: Raw) -> None:
         """Put a token at a node: it works there, or arrives over an edge if the node is a join."""
         node = self.graph.nodes[one.node]
         token = Token(
@@ -190,9 +190,9 @@ class PatchGame(Game):
             return
         last = token.path[-1] if token.path else None
         loop = self.state.loops[last.id].loop if last is not None and last.kind == "l" else ""
-        self._activate(token, node, inside=loop if loop in node.heads else "")
+        self._activate_token(token, node, inside=loop if loop in node.heads else "")
 
-    def _deliver(self, node: Node, edge: Edge, path: Path, item: str) -> None:
+    def _deliver_token(self, node: Node, edge: Edge, path: Path, item: str) -> None:
         # A join is looked at when all instructions are carried out.
         if node.join == "edges" and item and not self._concluding:
             key = f"{node.id}|{path_key(path)}"
@@ -202,7 +202,7 @@ class PatchGame(Game):
                 self.state.places.setdefault(scope_key(path), {})[key] = True
             slot.items.setdefault(edge.name, []).append(item)
             return
-        super()._deliver(node, edge, path, item)
+        super()._deliver_token(node, edge, path, item)
 
     def reroute(self, one: e.TokenPatch) -> None:
         """Let a waiting token take the place of another edge of its join."""
@@ -273,7 +273,7 @@ class PatchGame(Game):
         if node is None or node.fan_in is not None:
             self._forget_slot(key)
             return
-        waited = self._waited(node, slot.path)
+        waited = self._edges_waited_for(node, slot.path)
         if node.join == "edges":
             while waited and all(slot.items.get(edge) for edge in waited):
                 if not any(slot.items[edge][0] for edge in waited):
@@ -281,18 +281,22 @@ class PatchGame(Game):
                 self.fired.append(node.id)
                 self._try_join(node, slot)
             return
-        for token in [self.state.tokens[item] for items in slot.items.values() for item in items if self._waits(item)]:
+        for token in [
+            self.state.tokens[item] for items in slot.items.values() for item in items if self._is_joining(item)
+        ]:
             self.fired.append(node.id)
-            self._activate(token, node)
+            self._activate_token(token, node)
 
     def _look_at_frame(self, frame: Frame) -> None:
         fan_in = self.graph.nodes[frame.fan_in].fan_in
         assert fan_in is not None
         if fan_in.need.kind != "all":
             self._keep_first(frame, fan_in.need.of(frame.total))
-        self._judge(frame)
-        if frame.fired:
-            self.fired.append(frame.fan_in)
+        self._judge_fan_in(frame)
+
+    def _fire_fan_in(self, frame: Frame) -> None:
+        self.fired.append(frame.fan_in)
+        super()._fire_fan_in(frame)
 
     def _keep_first(self, frame: Frame, wanted: int) -> None:
         """Of more arrivals than are needed now, keep the first."""
@@ -340,11 +344,11 @@ class _Names:
 
     def token(self, token: Token) -> None:
         token.node, token.sender, token.edge = self.node(token.node), self.node(token.sender), self.edge(token.edge)
-        token.seen = self._seen(token.seen)
+        token.seen = self._rename_seen(token.seen)
         if token.mode == "queued" and token.edge in self._new.edges:
             token.node = self._new.edges[token.edge].to  # it begins at the head of its branch, whatever that is now
 
-    def _seen(self, seen: dict[str, Seen]) -> dict[str, Seen]:
+    def _rename_seen(self, seen: dict[str, Seen]) -> dict[str, Seen]:
         return {self.node(name): past for name, past in seen.items()} if self._event.nodes else seen
 
     def frame(self, frame: Frame) -> None:
@@ -352,14 +356,14 @@ class _Names:
             was, now = self._old.nodes[frame.fan_in].fan_in, self._new.nodes.get(self.node(frame.fan_in))
             frame.rule = was if now is not None and was != now.fan_in else None
         if frame.scope:
-            frame.scope = self._scope(frame.scope)
+            frame.scope = self._rename_scope(frame.scope)
         frame.opener, frame.fan_in = self.node(frame.opener), self.node(frame.fan_in)
-        frame.seen = self._seen(frame.seen)
+        frame.seen = self._rename_seen(frame.seen)
         frame.queues = {self.edge(name): queue for name, queue in frame.queues.items()}
         for branch in frame.branches.values():
-            self._branch(branch)
+            self._rename_branch(branch)
 
-    def _branch(self, branch: Branch) -> None:
+    def _rename_branch(self, branch: Branch) -> None:
         branch.edge = self.edge(branch.edge)
         branch.newest = {self.node(name): made for name, made in branch.newest.items()}
         if branch.kept is None:
@@ -374,7 +378,7 @@ class _Names:
             self.slot(slot)
         branch.kept.slots = {f"{slot.node}|{path_key(slot.path)}": slot for slot in branch.kept.slots.values()}
 
-    def _scope(self, name: str) -> str:
+    def _rename_scope(self, name: str) -> str:
         if self._scopes is None:
             self._scopes = StaticScopes(self._old)
         levels = self._scopes.named(name)
@@ -394,11 +398,11 @@ class _Names:
 def remembered_edges(state: GraphState) -> set[str]:
     """Return the names of all edges that a run remembers."""
     found: set[str] = set()
-    _remember(found, state.tokens.values(), state.frames.values(), state.loops.values(), state.slots.values())
+    _remember_edges(found, state.tokens.values(), state.frames.values(), state.loops.values(), state.slots.values())
     return found
 
 
-def _remember(
+def _remember_edges(
     found: set[str], tokens: Iterable[Token], frames: Iterable[Frame], loops: Iterable[LoopRun], slots: Iterable[Slot]
 ) -> None:
     found.update(token.edge for token in tokens if token.edge)
@@ -410,4 +414,4 @@ def _remember(
             found.add(branch.edge)
             kept = branch.kept
             if kept is not None:
-                _remember(found, kept.tokens, kept.frames, kept.loops, kept.slots.values())
+                _remember_edges(found, kept.tokens, kept.frames, kept.loops, kept.slots.values())

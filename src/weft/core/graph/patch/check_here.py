@@ -12,7 +12,7 @@ from weft.core.graph.soundness.play import Play
 from weft.core.graph.soundness.position import Position, Trail
 from weft.core.graph.soundness.reduction import ROUNDS_MAX, reduce_graph
 from weft.core.graph.soundness.search import Search
-from weft.core.graph.tokens import GraphState, Token
+from weft.core.graph.tokens import AT_WORK, GraphState, Token
 
 WORK_MAX = 60_000
 _encode = msgspec.json.Encoder().encode
@@ -26,14 +26,14 @@ def check_here(
     rounds = max((seg.n for token in state.tokens.values() for seg in token.path if seg.kind == "l"), default=0)
     reduced = reduce_graph(graph, rounds=ROUNDS_MAX + rounds, exact=True)
     search = Search(Play(reduced, all_orders=all_orders), WORK_MAX)
-    search.run(Position(_bare(graph, state), {}, {}, Trail()))
+    search.run(Position(_position_without_data(graph, state), {}, {}, Trail()))
     if search.stuck:
         shortest = min(search.stuck, key=lambda position: position.trail.length)
         return "unsound", shortest.trail.moves()
     return ("sound" if search.whole else "unknown"), []
 
 
-def _bare(graph: GraphModel, state: GraphState) -> GraphState:
+def _position_without_data(graph: GraphModel, state: GraphState) -> GraphState:
     """Return the position of a run without data. Tokens at work may finish next."""
     bare = GraphState(
         uid="check",
@@ -47,8 +47,8 @@ def _bare(graph: GraphModel, state: GraphState) -> GraphState:
     )
     copied = _decoder.decode(_encode(bare))
     for token in copied.tokens.values():
-        _strip(token)
-        if token.mode in ("ready", "working", "routing", "failing"):
+        _strip_token(token)
+        if token.mode in AT_WORK:
             token.mode = "failing" if token.mode == "failing" else "ready"
             copied.agenda.append(token.id)
     for frame in copied.frames.values():
@@ -65,7 +65,7 @@ def _bare(graph: GraphModel, state: GraphState) -> GraphState:
     return copied
 
 
-def _strip(token: Token) -> None:
+def _strip_token(token: Token) -> None:
     token.value = token.output = token.input = NULL
     token.seen, token.task, token.error = {}, 0, None
 

@@ -13,16 +13,15 @@ from msgspec import Raw
 
 from weft.core import events as e
 from weft.core.graph.model import GraphModel
-from weft.core.graph.patch.apply import steps_of
+from weft.core.graph.patch.apply import path_steps
 from weft.core.graph.patch.joins import live_paths
 from weft.core.graph.patch.past import Past, work_of
-from weft.core.graph.tokens import Frame, GraphState, Path, Seen, Token
+from weft.core.graph.tokens import AT_WORK, Frame, GraphState, Path, Seen, Token
 from weft.core.ids import derive
 from weft.core.patch_events import FRAME
 from weft.errors import NotFound, Refused
 
 PLACES_SHOWN_MAX = 20
-_AT_WORK = ("ready", "working", "routing", "failing")
 
 
 class EarlierVisit(msgspec.Struct, frozen=True):
@@ -55,7 +54,7 @@ class WayBack(msgspec.Struct, frozen=True):
             token=self.moved.id,
             to=derive("moved", self.moved.id, rev),
             node=self.node,
-            path=steps_of(self.to.path),
+            path=path_steps(self.to.path),
             value=self.to.value,
             earlier=self.to.work,
         )
@@ -74,7 +73,7 @@ def find_way_back(graph: GraphModel, state: GraphState, past: Past, place: str) 
     if node not in graph.nodes:
         hint = f"To see where it was: weft show {state.run_id}"
         raise NotFound(f"{graph.name} has no node {node[:60]!r}.", hint=hint, code="run.no_way_back")
-    visits = {visit.token: visit for visit in _visits(state, past, node)}
+    visits = {visit.token: visit for visit in _earlier_visits(state, past, node)}
     found = [visit for token, visit in visits.items() if place in (node, f"{node}/{token}")]
     if not found:
         raise _not_there(state, place, "it never came there, or what it did there is closed")
@@ -82,25 +81,27 @@ def find_way_back(graph: GraphModel, state: GraphState, past: Past, place: str) 
         names = ", ".join(f"{node}/{visit.token}" for visit in found[:PLACES_SHOWN_MAX])
         message = f"{state.run_id} has been at {node} in {len(found)} branches."
         raise Refused(message, hint=f"Name one of them: {names}", code="run.no_way_back")
-    return _way(state, past, node, found[0])
+    return _build_way_back(state, past, node, found[0])
 
 
-def _visits(state: GraphState, past: Past, node: str) -> Iterator[EarlierVisit]:
+def _earlier_visits(state: GraphState, past: Past, node: str) -> Iterator[EarlierVisit]:
     """Yield the visits of a node in the scopes that are still there. A token that is there now comes first."""
     taken: list[Path] = []
     for token in state.tokens.values():
-        if token.node == node and token.mode in _AT_WORK and not (token.frame or token.slot):
+        if token.node == node and token.mode in AT_WORK and not (token.frame or token.slot):
             task = state.tasks.get(token.task) or state.parked.get(token.task)
             work = work_of(state, task) if task is not None else token.earlier
             taken.append(token.path)
-            yield EarlierVisit(token.id, token.path, token.value, work, _seen(past.seen.get(token.id, {}), node) + 1)
+            yield EarlierVisit(
+                token.id, token.path, token.value, work, _visit_number(past.seen.get(token.id, {}), node) + 1
+            )
     for path in live_paths(state):
         visit = past.has_run(path).get(node)
         if visit is not None and visit.path == path and path not in taken:
             yield EarlierVisit(visit.token, path, visit.value, visit.work, visit.visit)
 
 
-def _way(state: GraphState, past: Past, node: str, to: EarlierVisit) -> WayBack:
+def _build_way_back(state: GraphState, past: Past, node: str, to: EarlierVisit) -> WayBack:
     place = f"{node}/{to.token}"
     for frame in state.frames.values():
         if not frame.fired and _came_from(frame, past.seen.get(FRAME + frame.id, {}), node, to):
@@ -119,10 +120,10 @@ def _way(state: GraphState, past: Past, node: str, to: EarlierVisit) -> WayBack:
 
 
 def _came_from(one: Token | Frame, seen: dict[str, Seen], node: str, to: EarlierVisit) -> bool:
-    return list(one.path[: len(to.path)]) == to.path and _seen(seen, node) >= to.visit
+    return list(one.path[: len(to.path)]) == to.path and _visit_number(seen, node) >= to.visit
 
 
-def _seen(seen: dict[str, Seen], node: str) -> int:
+def _visit_number(seen: dict[str, Seen], node: str) -> int:
     return seen[node].visit if node in seen else 0
 
 

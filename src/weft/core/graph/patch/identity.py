@@ -41,11 +41,11 @@ def identify(old: GraphModel, new: GraphModel, rename: Mapping[str, str]) -> Gra
     if len(set(nodes.values())) < len(nodes):  # a renamed node comes before one that has the name already
         taken = set(rename.values())
         nodes = {name: now for name, now in nodes.items() if name in rename or now not in taken}
-    edges = _edges(old, new, nodes)
-    return GraphIdentity(nodes, edges, _loops(old, new, nodes))
+    edges = _identify_edges(old, new, nodes)
+    return GraphIdentity(nodes, edges, _identify_loops(old, new, nodes))
 
 
-def _edges(old: GraphModel, new: GraphModel, nodes: Mapping[str, str]) -> dict[str, str]:
+def _identify_edges(old: GraphModel, new: GraphModel, nodes: Mapping[str, str]) -> dict[str, str]:
     before, after = _by_pair(old.edges.values(), nodes), _by_pair(new.edges.values(), None)
     found: dict[str, str] = {}
     for pair, olds in before.items():
@@ -55,7 +55,7 @@ def _edges(old: GraphModel, new: GraphModel, nodes: Mapping[str, str]) -> dict[s
             continue
         left = []
         for edge in olds:
-            same = next((one for one in news if _content(one) == _content(edge)), None)
+            same = next((one for one in news if _edge_content(one) == _edge_content(edge)), None)
             if same is None:
                 left.append(edge)
             else:
@@ -78,7 +78,7 @@ def _by_pair(edges: Iterable[Edge], nodes: Mapping[str, str] | None) -> dict[Edg
     return found
 
 
-def _content(edge: Edge) -> tuple[object, ...]:
+def _edge_content(edge: Edge) -> tuple[object, ...]:
     when = edge.when.source if edge.when is not None else None
     each = edge.each.collection.source if edge.each is not None else None
     return (edge.tier, msgspec.json.encode(when), each, edge.copies, edge.width, edge.errors)
@@ -90,24 +90,24 @@ def _with_new_heads(
     """Add opening edges whose head has changed: an opener lost one and got one of the same kind."""
     known = set(found.values())
     for name, now in [("", ""), *nodes.items()]:
-        lost = [old.edges[edge] for edge in _opening(old, name) if edge not in found]
-        got = [new.edges[edge] for edge in _opening(new, now) if edge not in known]
-        if len(lost) == len(got) == 1 and _multiplies(lost[0]) == _multiplies(got[0]):
+        lost = [old.edges[edge] for edge in _edges_opened_at(old, name) if edge not in found]
+        got = [new.edges[edge] for edge in _edges_opened_at(new, now) if edge not in known]
+        if len(lost) == len(got) == 1 and _multiplicity(lost[0]) == _multiplicity(got[0]):
             found[lost[0].name] = got[0].name
     return found
 
 
-def _opening(graph: GraphModel, node: str) -> list[str]:
+def _edges_opened_at(graph: GraphModel, node: str) -> list[str]:
     if node:
         return graph.nodes[node].opening
     return [name for name in graph.start if graph.edges[name].opens]
 
 
-def _multiplies(edge: Edge) -> tuple[object, int]:
+def _multiplicity(edge: Edge) -> tuple[object, int]:
     return (edge.each.collection.source if edge.each is not None else None, edge.copies)
 
 
-def _loops(old: GraphModel, new: GraphModel, nodes: Mapping[str, str]) -> dict[str, str]:
+def _identify_loops(old: GraphModel, new: GraphModel, nodes: Mapping[str, str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, loop in old.loops.items():
         latches = {nodes.get(latch, "") for latch in loop.latches}

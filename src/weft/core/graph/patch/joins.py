@@ -1,6 +1,6 @@
 """The past is not asked again: skips for edges that cannot deliver any more, and skips that are taken back. Pure.
 
-Rules: docs/internals/patches.md#the-past-is-not-asked-again.
+Rules: docs/internals/patches.md#what-has-happened-stays-decided.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import msgspec
 
 from weft.core import events as e
 from weft.core.graph.model import Node
-from weft.core.graph.patch.apply import steps_of
+from weft.core.graph.patch.apply import path_steps
 from weft.core.graph.patch.past import NodeVisit
 from weft.core.graph.patch.reach import Reached, ScopeReach, begin_in
 from weft.core.graph.patch.static_scopes import StaticScopes, levels_of
@@ -43,10 +43,10 @@ def live_paths(state: GraphState) -> list[Path]:
     for path in paths:
         for size in range(1, len(path) + 1):
             found[tuple(path[:size])] = None
-    return sorted((list(path) for path in found if _exists(state, path)), key=len)
+    return sorted((list(path) for path in found if _scope_exists(state, path)), key=len)
 
 
-def _exists(state: GraphState, path: tuple[Seg, ...]) -> bool:
+def _scope_exists(state: GraphState, path: tuple[Seg, ...]) -> bool:
     return all(seg.id in (state.frames if seg.kind == "f" else state.loops) for seg in path)
 
 
@@ -79,13 +79,13 @@ class JoinRules:
             edges = self._scopes.delivers[node.id].get(levels, [])
             slot = self._state.slots.get(f"{node.id}|{suffix}")
             if node.fan_in is None and (len(edges) > 1 or slot is not None):
-                change = self._change(node, edges, slot, scope)
+                change = self._slot_change(node, edges, slot, scope)
                 if change is not None:
                     yield change
 
-    def _change(self, node: Node, edges: list[str], slot: Slot | None, scope: LiveScope) -> e.SlotPatch | None:
-        steps = steps_of(scope.path)
-        waits = slot is not None and any(self._waits(item) for items in slot.items.values() for item in items)
+    def _slot_change(self, node: Node, edges: list[str], slot: Slot | None, scope: LiveScope) -> e.SlotPatch | None:
+        steps = path_steps(scope.path)
+        waits = slot is not None and any(self._is_joining(item) for items in slot.items.values() for item in items)
         if node.id not in scope.after.nodes and not waits:
             forget = slot is not None and node.id in scope.before.nodes and not _has_real(slot, edges)
             return e.SlotPatch(node=node.id, path=steps, forget=True) if forget else None
@@ -108,7 +108,7 @@ class JoinRules:
         """Return whether the slot notes tokens that have come and are no longer there."""
         return any(item and item not in self._state.tokens for items in slot.items.values() for item in items)
 
-    def _waits(self, item: str) -> bool:
+    def _is_joining(self, item: str) -> bool:
         token = self._state.tokens.get(item)
         return token is not None and token.mode == "joining"
 
@@ -128,6 +128,6 @@ def find_reroute(token: Token, sender: str, after: PatchSide, reached: Reached, 
         source = after.scopes.graph.edges[name].source
         if name not in new_edges or name in reached.edges or not source or not sender:
             continue
-        if after.reach.leads(sender, source) or after.reach.leads(source, sender):
+        if sender == source or after.reach.leads(sender, source) or after.reach.leads(source, sender):
             found.append(name)
     return found[0] if len(found) == 1 else ""

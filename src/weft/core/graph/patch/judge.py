@@ -5,16 +5,19 @@ The patch is worked out on a copy of the state with the same code that applies i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from weft.core import events as e
+from weft.core import values
 from weft.core.commands import PatchRun
+from weft.core.graph.edits import declared_fields, schema_errors, state_fields
 from weft.core.graph.hosted import HostedGraph
 from weft.core.graph.model import GraphModel
-from weft.core.graph.patch.apply import PatchGame, remembered_edges, steps_of
+from weft.core.graph.patch.apply import PatchGame, path_steps, remembered_edges
 from weft.core.graph.patch.check_here import check_here
 from weft.core.graph.patch.form import GraphPatch, decode_patch, decode_report
 from weft.core.graph.patch.going_back import WayBack, find_way_back
@@ -23,18 +26,20 @@ from weft.core.graph.patch.instructions import Instructions
 from weft.core.graph.patch.joins import JoinRules, LiveScope, PatchSide, find_reroute, live_paths
 from weft.core.graph.patch.past import Fold, NodeVisit, Past, read_past
 from weft.core.graph.patch.places import NewPlaces
-from weft.core.graph.patch.reach import Reached, ScopeReach, nothing
+from weft.core.graph.patch.reach import Reached, ScopeReach, nothing_reached
 from weft.core.graph.patch.repeated import works_behind
 from weft.core.graph.patch.static_scopes import StaticScopes
-from weft.core.graph.tokens import GraphState, Path, copy_graph_state, path_key
+from weft.core.graph.tokens import AT_WORK, GraphState, Path, copy_graph_state, path_key
 from weft.core.ids import derive
 from weft.core.patch_events import FRAME
-from weft.core.run.env import Env, MissingInputs
+from weft.core.run.env import Env, MissingInputs, PastEvent
 from weft.core.run.patch_plan import PatchPlan, PatchRefusal, PlanEntry
 from weft.core.run.style import JudgedPatch
 
 KEEPS = "its result is kept if its input is the same; else a person is asked before it is performed"
 ASKS = "a person is asked before it is performed"
+NOT_ARRIVED = (*AT_WORK, "queued")
+"""The modes of tokens that have not arrived anywhere. Without an instruction, they go only if a join needs no more."""
 
 
 def judge_graph_patch(program: HostedGraph, fold: Fold, state: GraphState, command: PatchRun, env: Env) -> JudgedPatch:
@@ -42,16 +47,45 @@ def judge_graph_patch(program: HostedGraph, fold: Fold, state: GraphState, comma
     log = env.log()
     if log is None:
         raise MissingInputs(log=True)
-    form = GraphPatch() if command.undoes else decode_patch(bytes(command.patch))
     now = program.at(command.version or state.version)
     past = read_past(program, fold, state.uid, log)
     last = state.revisions[-1] if state.revisions else None
     straight = command.undoes > 0 and last is not None and last.seq == state.seq and not last.retried
-    judged = GraphJudge(program, now, state, form, past, undoing=straight).judge()
-    return _in_time(judged, decode_report(bytes(command.prepared)).refusals, state, (program.graph, now.graph), env.now)
+    form = _patch_that_undoes(command, log, straight=straight) if command.undoes else decode_patch(bytes(command.patch))
+    judged = GraphJudge(program, now, state, form, past, undoes=command.undoes, undoing=straight).judge()
+    reasons = [*decode_report(bytes(command.prepared)).refusals, *_refused_fields(form.set, now.graph, env)]
+    return _apply_time_limit(judged, reasons, state, (program.graph, now.graph), env.now)
 
 
-def _in_time(
+def _refused_fields(given: Mapping[str, Any], graph: GraphModel, env: Env) -> Iterator[PatchRefusal]:
+    """Yield what is wrong with the fields that a patch sets. A graph that declares no state has any field."""
+    declared = declared_fields(graph)
+    known = state_fields(graph) if declared else ()
+    for name, value in given.items():
+        field, _, below = name.removeprefix("state.").partition(".")
+        path = f"set.{name[:60]}"
+        if (known and field not in known) or (below and not name.startswith("state.")):
+            hint = f"The fields of the state are {', '.join(sorted(known))}." if known else "Write state.FIELD."
+            text = f"the state of {graph.name} has no field {name.removeprefix('state.')[:60]}"
+            yield PatchRefusal("patch.unknown_field", text, path=path, hint=hint)
+        elif not below:
+            problems = schema_errors(declared, {field: Raw(msgspec.json.encode(value))}, env)
+            for problem in problems.values():
+                yield PatchRefusal("patch.wrong_type", f"state.{field[:60]}: {problem}", path=path)
+
+
+def _patch_that_undoes(command: PatchRun, log: Sequence[PastEvent], *, straight: bool) -> GraphPatch:
+    """Return the patch that goes back to the document before another one: what that renamed gets its name back.
+
+    If it follows at once, the run comes back to where it stood, so that needs no check.
+    """
+    undone = next(one.event for one in log if isinstance(one.event, e.RunPatched) and one.event.rev == command.undoes)
+    moved = any(one.do != "reroute" for one in undone.tokens)
+    rename = {new: old for old, new in undone.nodes.items()}
+    return GraphPatch(to=command.version, rename=rename, unchecked=straight and not moved)
+
+
+def _apply_time_limit(
     judged: JudgedPatch,
     reasons: list[PatchRefusal],
     state: GraphState,
@@ -60,7 +94,7 @@ def _in_time(
 ) -> JudgedPatch:
     """Add other reasons against a patch, and the new limit in time: it counts from the start and must lie ahead."""
     old, new = (graph.limits.time_ms for graph in graphs)
-    due = None if state.over or old == new or state.due != _limit(state, old) else _limit(state, new)
+    due = None if state.over or old == new or state.due != _run_deadline(state, old) else _run_deadline(state, new)
     if due and due <= now:
         text = f"the new limit in time passed {(now - due) // 1000} seconds ago; it counts from the start of the run"
         reasons = [*reasons, PatchRefusal("patch.limit_passed", text, path="limits.time", hint="Set a later one.")]
@@ -71,7 +105,7 @@ def _in_time(
     return JudgedPatch(judged.plan, msgspec.structs.replace(judged.event, due=due))
 
 
-def _limit(state: GraphState, time_ms: int) -> int:
+def _run_deadline(state: GraphState, time_ms: int) -> int:
     return state.started_at + time_ms if time_ms else 0
 
 
@@ -95,18 +129,22 @@ class GraphJudge:
         form: GraphPatch,
         past: Past,
         *,
+        undoes: int = 0,
         undoing: bool = False,
         back: WayBack | None = None,
     ) -> None:
-        """``undoing``: this undoes a patch, and nothing has happened since. ``back``: the run goes back to a place."""
+        """``undoes``: the patch that this undoes; ``undoing``: nothing has happened since that patch.
+
+        ``back``: the run goes back to a place.
+        """
         self._old, self._new = program.graph, now.graph
         self._before = state
-        self._form, self._undoing, self._back = form, undoing, back
+        self._form, self._undoes, self._undoing, self._back = form, undoes, undoing, back
         self._rev = len(state.revisions) + 1
         self._old_scopes, self._new_scopes = StaticScopes(self._old), StaticScopes(self._new)
         rename = {old: new for old, new in form.rename.items() if old in self._old.nodes}
         self._same: GraphIdentity = identify(self._old, self._new, rename)
-        self._past = _renamed(past, self._same)
+        self._past = _rename_past(past, self._same)
         self._state = copy_graph_state(state)
         self._game = PatchGame(self._old, self._new, self._state)
         self._refusals: list[PatchRefusal] = []
@@ -115,7 +153,7 @@ class GraphJudge:
 
     def judge(self) -> JudgedPatch:
         """Return the plan, and the event unless the patch is refused."""
-        event = self._names()
+        event = self._patched_event()
         self._check_rename()
         self._game.adopt(event)
         instructions = Instructions(self._form, self._new_scopes, self._state, self._past, self._rev)
@@ -126,35 +164,38 @@ class GraphJudge:
         places = NewPlaces(self._old_scopes, self._new_scopes, self._same, self._before)
         self._refusals += places.refusals(leaving)
         if self._refusals:
-            return self._judged(None)
-        event = msgspec.structs.replace(event, tokens=[*self._reroutes(leaving), *changes])
+            return self._build_judgement(None)
+        event = msgspec.structs.replace(event, tokens=[*self._find_reroutes(leaving), *changes])
         if self._refusals:
-            return self._judged(None)
+            return self._build_judgement(None)
         self._game.instruct(event)
-        self._tell_tokens(event)
-        event = msgspec.structs.replace(event, slots=self._slots(event), repeated=self._repeated(event))
+        self._report_instructions(event)
+        event = msgspec.structs.replace(
+            event, slots=self._slot_changes(event), repeated=self._find_repeated_work(event)
+        )
         self._game.mend(event.slots)
         self._game.conclude()
-        self._tell_consequences(event)
+        self._report_consequences(event)
         self._check_end()
-        return self._judged(event)
+        return self._build_judgement(event)
 
-    def _judged(self, event: e.RunPatched | None) -> JudgedPatch:
+    def _build_judgement(self, event: e.RunPatched | None) -> JudgedPatch:
         verdict = ""
         if event is not None and not self._refusals and not self._state.over:
-            verdict, event = self._check(event)
+            verdict, event = self._check_soundness(event)
         plan = PatchPlan(
             run="",
             entries=self._entries,
             notes=self._notes,
             verdict=verdict,  # type: ignore[arg-type]
             refusals=self._refusals,
+            unchanged=event == e.RunPatched(rev=self._rev),
         )
         return JudgedPatch(plan, event if not self._refusals else None)
 
     # --- names ----------------------------------------------------------------------------------------------------
 
-    def _names(self) -> e.RunPatched:
+    def _patched_event(self) -> e.RunPatched:
         same = self._same
         edges = rename_remembered(sorted(remembered_edges(self._before)), self._old, self._new, same, self._rev)
         entries = {self._new.edges[name].to for name in self._new.start}
@@ -166,7 +207,7 @@ class GraphJudge:
             nodes={old: new for old, new in same.nodes.items() if old != new},
             edges=edges,
             loops={old: new for old, new in same.loops.items() if old != new},
-            recalled=self._recalled(),
+            recalled=self._recall_outputs(),
             state={name.removeprefix("state."): value for name, value in self._form.set.items()},
         )
 
@@ -177,7 +218,7 @@ class GraphJudge:
                 text = f"{old[:60]} cannot be renamed to {new[:60]}: there is no {missing[:60]}"
                 self._refusals.append(PatchRefusal("patch.unknown_token", text, path=f"rename.{old[:60]}"))
 
-    def _recalled(self) -> dict[str, dict[str, tuple[int, Raw]]]:
+    def _recall_outputs(self) -> dict[str, dict[str, tuple[int, Raw]]]:
         """Return the outputs that expressions of the new graph name and live tokens have not kept."""
         wanted = {name for name, node in self._new.nodes.items() if node.remembered}
         found: dict[str, dict[str, tuple[int, Raw]]] = {}
@@ -193,14 +234,14 @@ class GraphJudge:
 
     # --- joins ----------------------------------------------------------------------------------------------------
 
-    def _reroutes(self, leaving: set[str]) -> Iterator[e.TokenPatch]:
+    def _find_reroutes(self, leaving: set[str]) -> Iterator[e.TokenPatch]:
         """Yield the waiting tokens whose edge is gone and that take the place of another one."""
         side = PatchSide(self._new_scopes, ScopeReach(self._new_scopes), self._state)
         new_edges = set(self._new.edges) - set(self._same.edges.values())
         for token in self._state.tokens.values():
             if token.mode != "joining" or token.id in leaving or token.edge in self._new.edges:
                 continue
-            reached = side.walk(token.path, self._ran(token.path), set())
+            reached = side.walk(token.path, self._nodes_run(token.path), set())
             sender = token.sender if token.sender in self._new.nodes else ""
             edge = find_reroute(token, sender, side, reached, new_edges)
             if edge:
@@ -212,7 +253,7 @@ class GraphJudge:
                 hint = "Keep the edge, or move or drop the token."
                 self._refusals.append(PatchRefusal("patch.waiting_token", text, place, hint=hint))
 
-    def _ran(self, path: Path) -> dict[str, NodeVisit]:
+    def _nodes_run(self, path: Path) -> dict[str, NodeVisit]:
         """Return the nodes that have run in a scope. A token that is being routed has completed its work."""
         found = dict(self._past.has_run(path))
         for token in self._state.tokens.values():
@@ -220,7 +261,7 @@ class GraphJudge:
                 found.setdefault(token.node, NodeVisit(token.value))
         return found
 
-    def _slots(self, event: e.RunPatched) -> list[e.SlotPatch]:
+    def _slot_changes(self, event: e.RunPatched) -> list[e.SlotPatch]:
         """Work out what happens to the slots in every live scope, and refuse what would run again by accident."""
         before = PatchSide(self._old_scopes, ScopeReach(self._old_scopes), self._before)
         after = PatchSide(self._new_scopes, ScopeReach(self._new_scopes), self._state)
@@ -229,31 +270,33 @@ class GraphJudge:
         known = {path_key(path) for path in live_paths(self._before)}
         found: list[e.SlotPatch] = []
         for path in live_paths(self._state):
-            scope = self._scope(path, before if path_key(path) in known else None, after, free)
+            scope = self._live_scope(path, before if path_key(path) in known else None, after, free)
             found += rules.slots(scope)
             if not self._undoing:
                 self._check_revived(scope)
         return found
 
-    def _scope(self, path: Path, before: PatchSide | None, after: PatchSide, free: set[str]) -> LiveScope:
+    def _live_scope(self, path: Path, before: PatchSide | None, after: PatchSide, free: set[str]) -> LiveScope:
         """Find out what could happen in a scope before the patch, and what can happen after it."""
-        ran = self._ran(path)
+        ran = self._nodes_run(path)
         looked = {node: visit for node, visit in ran.items() if node not in self._form.again}
-        was = self._ran_before(path)
+        was = self._nodes_run_before(path)
         return LiveScope(
             path,
             ran,
-            self._mapped(before.walk(path, was, set())) if before is not None else nothing(),
+            self._reached_by_new_names(before.walk(path, was, set())) if before is not None else nothing_reached(),
             after.walk(path, looked, free),
-            self._mapped(before.walk(path, was, set(), tokens=True)) if before is not None else nothing(),
+            self._reached_by_new_names(before.walk(path, was, set(), tokens=True))
+            if before is not None
+            else nothing_reached(),
             after.walk(path, looked, free, tokens=True),
         )
 
-    def _ran_before(self, path: Path) -> dict[str, NodeVisit]:
+    def _nodes_run_before(self, path: Path) -> dict[str, NodeVisit]:
         old = {new: name for name, new in self._same.nodes.items()}
-        return {old.get(node, node): visit for node, visit in self._ran(path).items()}
+        return {old.get(node, node): visit for node, visit in self._nodes_run(path).items()}
 
-    def _mapped(self, reached: Reached) -> Reached:
+    def _reached_by_new_names(self, reached: Reached) -> Reached:
         same = self._same
         nodes = {same.node(node) for node in reached.nodes}
         return Reached(nodes, {same.edges[edge] for edge in reached.edges if edge in same.edges}, set())
@@ -271,11 +314,11 @@ class GraphJudge:
                 text = f"{node} has run, and a token could now come to it again from {edge.source or 'start'}"
                 self._refusals.append(PatchRefusal("patch.revives", text, node, hint=hint))
 
-    def _repeated(self, event: e.RunPatched) -> list[e.RepeatedWork]:
+    def _find_repeated_work(self, event: e.RunPatched) -> list[e.RepeatedWork]:
         """Return the work to which moved and started tokens come again, and the nodes in ``again``."""
         targets = [(one.node, one.path) for one in event.tokens if one.do in ("move", "start")]
         for path in live_paths(self._state):
-            targets += [(node, steps_of(path)) for node in self._form.again if node in self._past.has_run(path)]
+            targets += [(node, path_steps(path)) for node in self._form.again if node in self._past.has_run(path)]
         known = {(one.earlier.place, one.earlier.n) for one in event.tokens if one.earlier is not None}
         found = []
         for one, effect in works_behind(targets, self._new_scopes, self._past, self._state.tokens):
@@ -289,7 +332,10 @@ class GraphJudge:
 
     # --- consequences ---------------------------------------------------------------------------------------------
 
-    def _tell_tokens(self, event: e.RunPatched) -> None:
+    def _report_instructions(self, event: e.RunPatched) -> None:
+        for name, value in event.state.items():
+            text = values.preview_text(value)
+            self._entries.append(PlanEntry("sets", f"state.{name}", detail=text))
         for one in event.tokens:
             old = self._before.tokens.get(one.token)
             if one.do == "move" and old is not None:
@@ -300,15 +346,20 @@ class GraphJudge:
             elif one.do == "start":
                 self._entries.append(PlanEntry("starts", one.node))
 
-    def _tell_consequences(self, event: e.RunPatched) -> None:
+    def _report_consequences(self, event: e.RunPatched) -> None:
         edges = self._new.edges
         for slot in event.slots:
             self._entries += [PlanEntry("skips", edges[name].source, slot.node) for name in slot.skip]
             self._entries += [PlanEntry("unskips", edges[name].source, slot.node) for name in slot.unskip]
         self._entries += [PlanEntry("fires", node) for node in self._game.fired]
+        told = {one.token for one in event.tokens}
         for token in self._before.tokens.values():
             now = self._state.tokens.get(token.id)
-            if now is not None and now.node != token.node:
+            if now is None and token.mode in NOT_ARRIVED and token.id not in told:
+                self._entries.append(PlanEntry("cancels", token.node, detail=token.id))
+            elif now is not None and token.mode == "queued" and now.mode != "queued":
+                self._entries.append(PlanEntry("begins", now.node, detail=token.id))
+            elif now is not None and now.node != token.node:
                 self._entries.append(PlanEntry("renames", token.node, now.node, token.id))
 
     def _check_end(self) -> None:
@@ -324,7 +375,7 @@ class GraphJudge:
                 text = failure.message if failure is not None else f"{frame.fan_in} would fail"
                 self._refusals.append(PatchRefusal("patch.would_end", text, frame.fan_in))
 
-    def _check(self, event: e.RunPatched) -> tuple[str, e.RunPatched]:
+    def _check_soundness(self, event: e.RunPatched) -> tuple[str, e.RunPatched]:
         """Look for positions in which the run would be stuck, if the patch changes the graph or a token."""
         if not self._state.begun or (self._new == self._old and not event.tokens):
             return "", event
@@ -337,13 +388,15 @@ class GraphJudge:
         elif verdict == "unknown" and not self._form.unchecked:
             text = "there are too many positions to find out whether the run can get stuck from here"
             hint = "Write unchecked: true to apply the patch anyway."
+            if self._undoes:
+                hint = f"Patch the run to version {self._form.to} instead, with unchecked: true."
             if self._back is not None:
                 hint = "To go back anyway, repeat the command with --force."
             self._refusals.append(PatchRefusal("patch.unchecked", text, hint=hint))
         return verdict, msgspec.structs.replace(event, unchecked=verdict == "unknown")
 
 
-def _renamed(past: Past, same: GraphIdentity) -> Past:
+def _rename_past(past: Past, same: GraphIdentity) -> Past:
     """Return the past with the new names of nodes. What nodes did that are gone does not matter."""
     if all(old == new for old, new in same.nodes.items()):
         return past

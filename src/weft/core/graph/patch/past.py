@@ -104,26 +104,31 @@ class _Notes:
         if isinstance(event, e.NodeRouted) and event.token:
             token = self._state.tokens[event.token]
             visit = NodeVisit(
-                token.value, self._work(token, event), token.id, token.path, self._state.seq, _visit_number(token)
+                token.value,
+                self._work_being_routed(token, event),
+                token.id,
+                token.path,
+                self._state.seq,
+                _visit_number(token),
             )
             self.ran.setdefault(path_key(token.path), {})[token.node] = visit
             entered = list(token.path)
-            while entered and entered[-1].kind == "l" and self._heads(entered[-1].id, token.node):
+            while entered and entered[-1].kind == "l" and self._is_loop_header(entered[-1].id, token.node):
                 entered.pop()
                 self.ran.setdefault(path_key(entered), {})[token.node] = visit
             if not event.caught:
-                self._remember(token, event.output)
+                self._remember_output(token, event.output)
         elif isinstance(event, e.NodeFailed):
             token = self._state.tokens[event.token]
             if token.mode == "routing" or event.output:
-                self._remember(token, event.output)
+                self._remember_output(token, event.output)
 
-    def _remember(self, token: Token, output: Raw) -> None:
+    def _remember_output(self, token: Token, output: Raw) -> None:
         """Keep the output of a node that the program itself does not remember."""
         if token.node in self._style.ways.straight:
             token.seen = seen_after(token, output or token.output)
 
-    def _work(self, token: Token, event: e.NodeRouted) -> e.Earlier | None:
+    def _work_being_routed(self, token: Token, event: e.NodeRouted) -> e.Earlier | None:
         """Return the work of a token that is being routed, with its result."""
         done = self.works.get(token.id)
         if done is None or event.caught:
@@ -132,7 +137,7 @@ class _Notes:
         self.works[token.id] = msgspec.structs.replace(done, work=work)
         return work
 
-    def _heads(self, loop: str, node: str) -> bool:
+    def _is_loop_header(self, loop: str, node: str) -> bool:
         run = self._state.loops.get(loop)
         return run is not None and run.loop.partition("#")[0] == node
 
@@ -165,7 +170,7 @@ class _NotedProgram:
 
     def __init__(self, program: HostedGraph) -> None:
         self._program = program
-        self.graph = _remembering(program)
+        self.graph = _graph_remembering_all(program)
         self.ways = program.ways
         self.reader = program.reader
 
@@ -174,7 +179,7 @@ class _NotedProgram:
         return self if other is self._program else _NotedProgram(other)
 
 
-def _remembering(program: HostedGraph) -> GraphModel:
+def _graph_remembering_all(program: HostedGraph) -> GraphModel:
     graph, straight = program.graph, program.ways.straight
     nodes = {
         name: msgspec.structs.replace(node, remembered=True)

@@ -36,15 +36,15 @@ class NewPlaces:
         """Yield what has no place. Tokens in ``leaving`` are moved or dropped, so they need none."""
         staying = [token for token in self._state.tokens.values() if token.id not in leaving]
         for token in staying:
-            yield from self._token(token)
+            yield from self._check_token(token)
         for frame in self._state.frames.values():
-            yield from self._frame(frame)
+            yield from self._check_frame(frame)
         needed = {seg.id for token in staying for seg in token.path}
         for run in self._state.loops.values():
             if run.id in needed:
-                yield from self._loop(run)
+                yield from self._check_loop(run)
 
-    def _token(self, token: Token) -> Iterator[PatchRefusal]:
+    def _check_token(self, token: Token) -> Iterator[PatchRefusal]:
         if token.mode in ("parked", "queued"):
             return  # their frame says whether they have a place
         place = f"{token.node}/{token.id}"
@@ -56,13 +56,13 @@ class NewPlaces:
             return
         levels = self.levels(token.path)
         if token.mode == "joining":
-            yield from self._waiting(token, place, levels)
+            yield from self._check_waiting_token(token, place, levels)
         elif levels is None or levels not in self._new.works[node.id]:
             hint = "Restart or move the token, or wait until it has left the node."
             text = f"{token.node} is in other branches or loops than the token that is there"
             yield PatchRefusal("patch.scope_changed", text, place, hint=hint)
 
-    def _waiting(self, token: Token, place: str, levels: Levels | None) -> Iterator[PatchRefusal]:
+    def _check_waiting_token(self, token: Token, place: str, levels: Levels | None) -> Iterator[PatchRefusal]:
         node = self._graph.nodes[self._same.node(token.node)]
         edges = self._new.delivers[node.id].get(levels, []) if levels is not None else []
         single = node.join == "plain" and len(edges) == 1
@@ -71,7 +71,7 @@ class NewPlaces:
             text = f"a token waits at {token.node}, which no longer joins its edges here"
             yield PatchRefusal("patch.join_in_use", text, place, hint=hint)
 
-    def _frame(self, frame: Frame) -> Iterator[PatchRefusal]:
+    def _check_frame(self, frame: Frame) -> Iterator[PatchRefusal]:
         problem = self._frame_problem(frame)
         if problem:
             hint = "Wait until the fan-out is closed, or fork the run before it."
@@ -85,6 +85,8 @@ class NewPlaces:
         opener = self._same.node(frame.opener) if frame.opener != START else START
         if frame.opener != START and not opener:
             return "the new document does not have that node"
+        if frame.fan_in and not self._same.node(frame.fan_in):
+            return f"the new document does not have {frame.fan_in}, which closes it"
         closer = graph.nodes[opener].closed_by if opener else graph.start_closed_by
         if closer != (self._same.node(frame.fan_in) if frame.fan_in else ""):
             return f"it is closed by {closer or 'nothing'} instead of {frame.fan_in or 'nothing'}"
@@ -103,7 +105,7 @@ class NewPlaces:
                 return "it is in other branches or loops"
         return ""
 
-    def _loop(self, run: LoopRun) -> Iterator[PatchRefusal]:
+    def _check_loop(self, run: LoopRun) -> Iterator[PatchRefusal]:
         now = self._same.loops.get(run.loop)
         levels = self.levels(run.path) if now is not None else None
         if now is None or levels is None or not self._new.exists((*levels, ("l", now))):

@@ -34,7 +34,7 @@ class Reached(msgspec.Struct):
     """Edges behind a moved or started token."""
 
 
-def nothing() -> Reached:
+def nothing_reached() -> Reached:
     """Return that nothing can happen."""
     return Reached(set(), set(), set())
 
@@ -64,7 +64,7 @@ class ScopeReach:
     def __init__(self, scopes: StaticScopes) -> None:
         self.graph = scopes.graph
         self._scopes = scopes
-        self._shadowed: dict[str, set[str]] = {}
+        self._shadowed_edges: dict[str, set[str]] = {}
         """The edges of nodes that no token takes, as far as they were needed."""
 
     def walk(self, begin: Begin, own: str, ran: Container[str], *, tokens: bool = False) -> Reached:
@@ -80,7 +80,7 @@ class ScopeReach:
         expanded_at_work: set[tuple[str, bool]] = set()
         certain = {node for node, _ in begin.reached}
         for name in begin.exits:
-            self._take(self.graph.edges[name], self.graph.edges[name].source, free=False, found=found, todo=todo)
+            self._follow_edge(self.graph.edges[name], self.graph.edges[name].source, free=False, found=found, todo=todo)
         while todo:
             node, free, at_work = todo.pop()
             if at_work:
@@ -93,18 +93,20 @@ class ScopeReach:
                 visited[node] = free
                 if node in ran and not free and node not in certain:
                     continue
-            for edge in self._out(node, own, at_work=at_work):
+            for edge in self._edges_behind(node, own, at_work=at_work):
                 if not tokens or not self._is_shadowed(edge):
-                    self._take(edge, edge.source, free=free, found=found, todo=todo)
+                    self._follow_edge(edge, edge.source, free=free, found=found, todo=todo)
         return found
 
     def _is_shadowed(self, edge: Edge) -> bool:
-        known = self._shadowed.get(edge.source)
+        known = self._shadowed_edges.get(edge.source)
         if known is None:
-            known = self._shadowed[edge.source] = _shadowed(self.graph, self.graph.nodes[edge.source])
+            known = self._shadowed_edges[edge.source] = _shadowed_edges(self.graph, self.graph.nodes[edge.source])
         return edge.name in known
 
-    def _take(self, edge: Edge, source: str, *, free: bool, found: Reached, todo: list[tuple[str, bool, bool]]) -> None:
+    def _follow_edge(
+        self, edge: Edge, source: str, *, free: bool, found: Reached, todo: list[tuple[str, bool, bool]]
+    ) -> None:
         to = self.graph.nodes[source].closed_by if edge.opens else edge.to
         found.edges.add(edge.name)
         if free:
@@ -113,7 +115,7 @@ class ScopeReach:
             found.nodes.add(to)
             todo.append((to, free, False))
 
-    def _out(self, name: str, own: str, *, at_work: bool) -> Iterable[Edge]:
+    def _edges_behind(self, name: str, own: str, *, at_work: bool) -> Iterable[Edge]:
         """Return the edges behind a node that stay in the scope. Behind the header of a loop these are its exits."""
         node = self.graph.nodes[name]
         if node.heads and not (at_work and own in node.heads):
@@ -137,7 +139,7 @@ class ScopeReach:
         return False
 
 
-def _shadowed(graph: GraphModel, node: Node) -> set[str]:
+def _shadowed_edges(graph: GraphModel, node: Node) -> set[str]:
     """Return the edges that no token takes, because a tier before them always matches."""
     if node.fan_out == "all":
         return set()
@@ -151,11 +153,11 @@ def _shadowed(graph: GraphModel, node: Node) -> set[str]:
             if matched:
                 found.add(name)
             elif node.fan_out == "first_match":
-                matched = _always(edge)
+                matched = _always_matches(edge)
         if node.fan_out != "first_match":
-            matched = matched or any(_always(graph.edges[name]) for name in tier)
+            matched = matched or any(_always_matches(graph.edges[name]) for name in tier)
     return found
 
 
-def _always(edge: Edge) -> bool:
+def _always_matches(edge: Edge) -> bool:
     return edge.when is None and edge.errors is None and not edge.mentions_error

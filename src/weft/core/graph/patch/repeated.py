@@ -63,7 +63,7 @@ def works_behind(
     found: dict[tuple[str, int], tuple[e.RepeatedWork, str]] = {}
     for node, steps in targets:
         path = [Seg(kind, name, n) for kind, name, n in steps]  # type: ignore[arg-type]
-        reached = _behind(scopes, node)
+        reached = _nodes_behind(scopes, node)
         visit = past.has_run(path).get(node)
         for token, one in past.works.items():
             if token in staying or one.effect == "pure" or not _is_inside(one.path, path):
@@ -78,7 +78,7 @@ def works_behind(
     yield from found.values()
 
 
-def _behind(scopes: StaticScopes, node: str) -> set[str]:
+def _nodes_behind(scopes: StaticScopes, node: str) -> set[str]:
     """Return a node and all nodes to which a token can come from it, over forward edges."""
     found, todo = {node}, [node]
     while todo:

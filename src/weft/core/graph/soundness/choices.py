@@ -60,7 +60,7 @@ class Choices:
         """Return where a token may go after the n-th execution of the node in its loop."""
         key = (node.id, min(executions, node.repeat.at_most) if node.repeat is not None else 0)
         if key not in self._known:
-            self._known[key] = self._collect(node, key[1], [None], route)
+            self._known[key] = self._collect_outcomes(node, key[1], [None], route)
         return self._known[key]
 
     def after_failure(self, node: Node) -> Outcomes:
@@ -69,10 +69,10 @@ class Choices:
         if key not in self._known:
             named = [self._graph.edges[name].errors or [] for tier in node.error_tiers for name in tier]
             kinds: list[str | None] = [*sorted({kind for kinds in named for kind in kinds}), ANOTHER]
-            self._known[key] = self._collect(node, 1, kinds, route_failure)
+            self._known[key] = self._collect_outcomes(node, 1, kinds, route_failure)
         return self._known[key]
 
-    def _collect(
+    def _collect_outcomes(
         self, node: Node, executions: int, errors: Sequence[str | None], ask: Callable[[GraphModel, View, Guess], Route]
     ) -> Outcomes:
         found: dict[tuple[object, ...], RouteChoice] = {}
@@ -81,7 +81,7 @@ class Choices:
         edges = sum(map(len, node.tiers))
         for error in errors:
             guess = Guess(item_counts(self._graph, node), failing=error is not None)
-            view = self._view(node, executions, error)
+            view = self._guessed_view(node, executions, error)
             while guess.begin():
                 answer = ask(self._graph, view, guess)
                 if answer.failure is not None:
@@ -95,7 +95,7 @@ class Choices:
                     break
         return Outcomes(list(found.values()), fails, whole)
 
-    def _view(self, node: Node, executions: int, error: str | None) -> View:
+    def _guessed_view(self, node: Node, executions: int, error: str | None) -> View:
         """Return a view at the node, in a round of its loop, with an otherwise empty state."""
         state = GraphState(uid="")
         token = Token(id="", node=node.id, path=[])
@@ -132,7 +132,7 @@ class Guess:
         self._answers[-1] += 1
         return True
 
-    def _answer(self, source: str, options: int) -> int:
+    def _next_answer(self, source: str, options: int) -> int:
         place = self._asked.setdefault(source, len(self._asked))
         if place == len(self._answers):
             self._answers.append(0)
@@ -140,23 +140,23 @@ class Guess:
         return self._answers[place]
 
     def condition(self, source: Any, bindings: Mapping[str, Any]) -> tuple[bool, dict[str, Any]]:
-        known = _constant(source)
+        known = _constant_condition(source)
         if known is None and not self._failing and isinstance(source, str) and _NEEDS_ERROR.fullmatch(source):
             known = False
         if known is None:
-            known = self._answer(f"condition {msgspec.json.encode(source, order='sorted').decode()}", 2) == 0
+            known = self._next_answer(f"condition {msgspec.json.encode(source, order='sorted').decode()}", 2) == 0
         return known, {}
 
     def expression(self, source: str, bindings: Mapping[str, Any]) -> Any:
         # Try the largest count first: two items show more than none.
         counts = self._counts[::-1]
-        return [None] * counts[self._answer(f"list {source}", len(counts))]
+        return [None] * counts[self._next_answer(f"list {source}", len(counts))]
 
     def template(self, source: Any, bindings: Mapping[str, Any]) -> Any:
         return None
 
 
-def _constant(source: Any) -> bool | None:
+def _constant_condition(source: Any) -> bool | None:
     if isinstance(source, bool):
         return source
     if isinstance(source, str):

@@ -63,9 +63,9 @@ class _ObservedGame(Game):
         self.ended: list[str] = []
         self.skips = 0
 
-    def _activate(self, token: Token, node: Node, inside: str = "") -> None:
+    def _activate_token(self, token: Token, node: Node, inside: str = "") -> None:
         self.entered.append((node.id, tuple(token.path), bool(inside)))
-        super()._activate(token, node, inside)
+        super()._activate_token(token, node, inside)
 
     def arrive(self, token: Token, edge: Edge) -> None:
         if self.graph.nodes[edge.to].join != "plain":
@@ -102,7 +102,7 @@ class Play:
         origin = Token(id="start", node=START, path=[])
         game.emit(origin, None, [Taken(name) for name in self.graph.start], NULL, skips=True)
         game.settle()
-        self._note(position, game)
+        self._record_facts(position, game)
         return position
 
     # --- possible moves -------------------------------------------------------------------------------------------
@@ -115,23 +115,25 @@ class Play:
         if failing is not None:
             return self._after_failure(failing)
         # Work left over after a fan-in has fired affects nothing else: it is played to its end first.
-        left = [token for token in live if token.path and self._is_left(state, token.path[0])]
+        left = [token for token in live if token.path and self._has_left_scope(state, token.path[0])]
         if self._all_orders:
             turns = [(token, dict[str, int]()) for token in live]
         else:
-            turns = self._turns(position, left or live, 0) if live else []
+            turns = self._tokens_to_move(position, left or live, 0) if live else []
         moves = [move for token, focus in turns for move in self._after_success(position, token, focus)]
         if self._timed:
             waiting = Game(self.graph, state).waiting_joins()
             moves += [Move("", {}, None, join) for join in waiting]
         return moves
 
-    def _turns(self, position: Position, tokens: Sequence[Token], depth: int) -> list[tuple[Token, dict[str, int]]]:
+    def _tokens_to_move(
+        self, position: Position, tokens: Sequence[Token], depth: int
+    ) -> list[tuple[Token, dict[str, int]]]:
         """Return the tokens whose turn it is, among tokens with the same path up to a depth. The newest goes first."""
         for token in reversed(tokens):
-            if self._contest(position.state, token.path, depth) is None:
+            if self._first_competing_depth(position.state, token.path, depth) is None:
                 return [(token, {})]
-        place = self._contest(position.state, tokens[-1].path, depth)
+        place = self._first_competing_depth(position.state, tokens[-1].path, depth)
         assert place is not None
         frame = tokens[-1].path[place].id
         branches: dict[int, list[Token]] = {}
@@ -142,14 +144,14 @@ class Play:
         return [
             (token, {frame: n, **inner})
             for n in ([begun] if begun in branches else _distinct_branches(position.state.frames[frame], branches))
-            for token, inner in self._turns(position, branches[n], place + 1)
+            for token, inner in self._tokens_to_move(position, branches[n], place + 1)
         ]
 
-    def _is_left(self, state: GraphState, seg: Seg) -> bool:
+    def _has_left_scope(self, state: GraphState, seg: Seg) -> bool:
         frame = state.frames.get(seg.id) if seg.kind == "f" else None
         return frame is not None and frame.fired
 
-    def _contest(self, state: GraphState, path: Path, depth: int) -> int | None:
+    def _first_competing_depth(self, state: GraphState, path: Path, depth: int) -> int | None:
         """Return the depth of the first frame on the path whose branches compete."""
         for place in range(depth, len(path)):
             frame = state.frames.get(path[place].id) if path[place].kind == "f" else None
@@ -162,7 +164,7 @@ class Play:
 
     def _after_success(self, position: Position, token: Token, focus: dict[str, int]) -> list[Move]:
         node = self.graph.nodes[token.node]
-        found = self._choices.after_success(node, self._executions(position.state, token, node))
+        found = self._choices.after_success(node, self._executions_in_loop(position.state, token, node))
         self.facts.whole = self.facts.whole and found.whole
         moves = [Move(token.id, focus, outcome) for outcome in found.ways]
         if self._may_fail(position.state, token, node):
@@ -176,7 +178,7 @@ class Play:
             moves.append(Move(token.id, {}, None))
         return moves
 
-    def _executions(self, state: GraphState, token: Token, node: Node) -> int:
+    def _executions_in_loop(self, state: GraphState, token: Token, node: Node) -> int:
         repeat = node.repeat
         if repeat is None:
             return 1
@@ -225,7 +227,7 @@ class Play:
             game.settle()
         else:
             position.over = True
-        self._clean(position, game)
+        self._remove_irrelevant(position, game)
         return game.skips
 
     def _time_out(self, position: Position, join: str) -> int:
@@ -235,37 +237,37 @@ class Play:
         game = _ObservedGame(self.graph, state)
         game.time_out(join)
         game.settle()
-        self._clean(position, game)
+        self._remove_irrelevant(position, game)
         return game.skips
 
-    def _clean(self, position: Position, game: _ObservedGame) -> None:
+    def _remove_irrelevant(self, position: Position, game: _ObservedGame) -> None:
         """Remove what has no influence on the game, and record what was observed."""
         state = position.state
         state.agenda = [token_id for token_id in state.agenda if token_id in state.tokens]
         state.data, state.unarmed, state.newest = {}, [], {}
-        self._note(position, game)
+        self._record_facts(position, game)
 
-    def _note(self, position: Position, game: _ObservedGame) -> None:
+    def _record_facts(self, position: Position, game: _ObservedGame) -> None:
         facts, trail = self.facts, position.trail
         for node_id, at, back in game.entered:
             facts.ran.add(node_id)
             for loop in self.graph.nodes[node_id].heads:
-                _keep(facts.begun, loop, trail)
+                _keep_shortest_trail(facts.begun, loop, trail)
             if back or node_id in self._repeated:
                 times = position.entered[node_id, at] = position.entered.get((node_id, at), 0) + 1
                 if times > 1:
-                    _keep(facts.doubled if back else facts.twice, node_id, trail)
+                    _keep_shortest_trail(facts.doubled if back else facts.twice, node_id, trail)
         for node_id in game.met:
-            _keep(facts.met, node_id, trail)
+            _keep_shortest_trail(facts.met, node_id, trail)
         for frame in position.state.frames.values():
             if frame.fan_in:
-                _keep(facts.met, frame.fan_in, trail)
+                _keep_shortest_trail(facts.met, frame.fan_in, trail)
         facts.ended.update(game.ended)
         facts.completed = facts.completed or not (position.state.tokens or position.over)
         if position.entered:
-            position.entered = dict(self._remembered(position))
+            position.entered = dict(self._relevant_entries(position))
 
-    def _remembered(self, position: Position) -> Iterable[tuple[tuple[str, At], int]]:
+    def _relevant_entries(self, position: Position) -> Iterable[tuple[tuple[str, At], int]]:
         """Yield entries that may be entered again. The others have no influence any more."""
         tokens = [token for token in position.state.tokens.values() if token.mode != "parked"]
         for (node_id, at), times in position.entered.items():
@@ -281,7 +283,7 @@ def _is_within(path: Path, at: At) -> bool:
     return len(path) > last and path[last].id == at[-1].id
 
 
-def _keep(facts: dict[str, Trail] | dict[int, Trail], name: str | int, trail: Trail) -> None:
+def _keep_shortest_trail(facts: dict[str, Trail] | dict[int, Trail], name: str | int, trail: Trail) -> None:
     known = facts.get(name)  # type: ignore[arg-type]
     if known is None or trail.length < known.length:
         facts[name] = trail  # type: ignore[index]
@@ -309,10 +311,10 @@ def describe_move(graph: GraphModel, token: Token, outcome: RouteChoice | None) 
         return f"nothing handles the failure of {name}" if token.mode == "failing" else f"{name} fails"
     if not outcome.taken:
         return f"{name} ends"
-    return f"{name} -> {', '.join(_target(graph.edges[one.edge], one) for one in outcome.taken)}"
+    return f"{name} -> {', '.join(_describe_target(graph.edges[one.edge], one) for one in outcome.taken)}"
 
 
-def _target(edge: Edge, taken: Taken) -> str:
+def _describe_target(edge: Edge, taken: Taken) -> str:
     if edge.kind == "back":
         return f"{edge.to} again"
     if taken.items is not None:

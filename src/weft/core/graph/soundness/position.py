@@ -71,7 +71,7 @@ class Position:
         return len(state.tokens) + len(state.slots) + len(state.loops) + branches + levels // 8
 
 
-def key_of(graph: GraphModel, position: Position) -> Key:
+def position_key(graph: GraphModel, position: Position) -> Key:
     """Return a key that is equal for positions from which the same can happen."""
     return _Content(graph, position).of(())
 
@@ -92,7 +92,7 @@ class _Content:
                 waiting = token.edge if token.mode == "queued" else ""
                 self._parts[tuple(token.path)].append(("token", token.node, token.mode, waiting))
         for slot in state.slots.values():
-            part = self._slot(slot)
+            part = self._slot_key(slot)
             if part is not None:
                 self._parts[tuple(slot.path)].append(part)
         for (node, at), times in position.entered.items():
@@ -124,10 +124,10 @@ class _Content:
                 for n, branch in frame.branches.items()
                 if branch.status == "open"
             )
-            parts.append(("frame", frame.opener, frame.fired, self._lacking(frame), tuple(sorted(branches))))
+            parts.append(("frame", frame.opener, frame.fired, self._count_lacking(frame), tuple(sorted(branches))))
         return tuple(sorted(parts))
 
-    def _lacking(self, frame: Frame) -> int:
+    def _count_lacking(self, frame: Frame) -> int:
         """Return how many branches must still arrive, if that is not simply all that are left."""
         node = self._graph.nodes[frame.fan_in] if frame.fan_in else None
         fan_in = node.fan_in if node is not None else None
@@ -137,7 +137,7 @@ class _Content:
             return int(node.deadline is not None and bool(frame.arrived))
         return fan_in.need.of(frame.total) - len(frame.arrived)
 
-    def _slot(self, slot: Slot) -> Key | None:
+    def _slot_key(self, slot: Slot) -> Key | None:
         delivered = sorted((edge, items) for edge, items in slot.items.items() if items)
         if self._graph.nodes[slot.node].join == "edges":
             owed = tuple(sorted(slot.owed.items()))

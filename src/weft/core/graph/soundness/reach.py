@@ -16,10 +16,10 @@ class Reach:
     def leads(self, source: str, to: str) -> bool:
         """Return whether a token at one node may reach another along at least one edge."""
         if not self._from:
-            self._compute()
+            self._compute_reach()
         return bool(self._from[source] & self._bit[to])
 
-    def _compute(self) -> None:
+    def _compute_reach(self) -> None:
         before: dict[str, list[str]] = {name: [] for name in self._graph.nodes}
         self._from = dict.fromkeys(self._graph.nodes, 0)
         for edge in self._graph.edges.values():

@@ -18,11 +18,11 @@ SHARE_MAX = 60.0
 def reduce_graph(graph: GraphModel, *, rounds: int = ROUNDS_MAX, exact: bool = False) -> GraphModel:
     """Return the reduced graph that the search plays. ``exact``: keep the numbers that fan-ins need."""
     joins = [node for node in graph.nodes.values() if node.fan_in is not None]
-    needs = {node.id: node.fan_in.need if exact and node.fan_in else _need(graph, node) for node in joins}
+    needs = {node.id: node.fan_in.need if exact and node.fan_in else _reduce_need(graph, node) for node in joins}
     return msgspec.structs.replace(
         graph,
-        nodes={name: _node(node, needs.get(name), rounds) for name, node in graph.nodes.items()},
-        edges={name: _edge(graph, edge, needs) for name, edge in graph.edges.items()},
+        nodes={name: _reduce_node(node, needs.get(name), rounds) for name, node in graph.nodes.items()},
+        edges={name: _reduce_edge(graph, edge, needs) for name, edge in graph.edges.items()},
         input=None,
         state=None,
         output=None,
@@ -40,34 +40,34 @@ def item_counts(graph: GraphModel, node: Node) -> tuple[int, ...]:
     return tuple(sorted({0, 1, need.count, need.count + 1}))
 
 
-def _node(node: Node, need: FanInNeed | None, rounds: int) -> Node:
+def _reduce_node(node: Node, need: FanInNeed | None, rounds: int) -> Node:
     fan_in, repeat = node.fan_in, node.repeat
     if fan_in is not None and need is not None:
         fan_in = FanIn(fan_in.opener, need, None, fan_in.early)
     if repeat is not None:
-        repeat = _fewer(repeat, rounds)
+        repeat = _reduce_rounds(repeat, rounds)
     return msgspec.structs.replace(node, save=[], input=None, remembered=False, fan_in=fan_in, repeat=repeat)
 
 
-def _fewer(repeat: Repeat, rounds: int) -> Repeat:
+def _reduce_rounds(repeat: Repeat, rounds: int) -> Repeat:
     return msgspec.structs.replace(repeat, at_most=min(repeat.at_most, rounds))
 
 
-def _need(graph: GraphModel, fan_in: Node) -> FanInNeed:
+def _reduce_need(graph: GraphModel, fan_in: Node) -> FanInNeed:
     assert fan_in.fan_in is not None
     need = fan_in.fan_in.need
     if need.kind == "percent" and SHARE_MAX < need.percent < 100:
         return FanInNeed("percent", percent=SHARE_MAX)
-    if need.kind == "count" and need.count > 2 and len(_opening(graph, fan_in.fan_in.opener)) == 1:
+    if need.kind == "count" and need.count > 2 and len(_opening_edges(graph, fan_in.fan_in.opener)) == 1:
         return FanInNeed("count", 2)
     return need
 
 
-def _opening(graph: GraphModel, opener: str) -> list[str]:
+def _opening_edges(graph: GraphModel, opener: str) -> list[str]:
     return graph.nodes[opener].opening if opener else graph.start
 
 
-def _edge(graph: GraphModel, edge: Edge, needs: dict[str, FanInNeed]) -> Edge:
+def _reduce_edge(graph: GraphModel, edge: Edge, needs: dict[str, FanInNeed]) -> Edge:
     """Return the edge with as few branches as are needed to show what many would do."""
     if edge.copies < 3:
         return edge

@@ -12,7 +12,7 @@ from weft.core.graph.model import GraphModel
 from weft.core.graph.soundness.flaw_search import find_flaws
 from weft.core.graph.soundness.flaws import Flaw, Verdict
 from weft.core.graph.soundness.play import Move, Play
-from weft.core.graph.soundness.position import Key, Position, key_of
+from weft.core.graph.soundness.position import Key, Position, position_key
 from weft.core.graph.soundness.reduction import reduce_graph
 
 WORK_MAX = 200_000
@@ -58,7 +58,7 @@ class Search:
 
     def run(self, beginning: Position | None = None) -> None:
         """Examine everything that can follow: from the start of the graph, or from another position."""
-        self._continue(beginning or self.play.beginning())
+        self._play_to_next_choice(beginning or self.play.beginning())
         while self._queue and self._work_left > 0:
             length, _, key, position = heapq.heappop(self._queue)
             if self._nearest[key] < length:
@@ -68,37 +68,37 @@ class Search:
             frozen = position.frozen()
             size = position.size
             for number, move in enumerate(moves, 1):
-                self._work_left -= COPIED + size + self._edges(position, move)
+                self._work_left -= COPIED + size + self._count_edges(position, move)
                 if self._work_left <= 0:
                     return
                 child = position.copied(frozen) if number < len(moves) else position
-                self._make(child, move)
-                self._continue(child)
+                self._make_move(child, move)
+                self._play_to_next_choice(child)
 
-    def _continue(self, position: Position) -> None:
+    def _play_to_next_choice(self, position: Position) -> None:
         """Play a position forward to the next choice, and store that position."""
         while self._work_left > 0:
             self._work_left -= PLAYED + position.size // LOOK
             moves = [] if position.over else self.play.moves(position)
             if not moves:
-                self._end(position)
+                self._end_position(position)
                 return
             if len(moves) > 1:
-                self._push(position)
+                self._push_position(position)
                 return
-            self._work_left -= self._edges(position, moves[0])
-            self._make(position, moves[0])
+            self._work_left -= self._count_edges(position, moves[0])
+            self._make_move(position, moves[0])
 
-    def _make(self, position: Position, move: Move) -> None:
+    def _make_move(self, position: Position, move: Move) -> None:
         self._work_left -= self.play.make(position, move) // SKIPPED
 
-    def _edges(self, position: Position, move: Move) -> int:
+    def _count_edges(self, position: Position, move: Move) -> int:
         """Return the number of edges of the node whose token moves: each is taken or skipped."""
         token = position.state.tokens.get(move.token)
         return sum(map(len, self.play.graph.nodes[token.node].tiers)) if token is not None else 1
 
-    def _push(self, position: Position) -> None:
-        key = key_of(self.play.graph, position)
+    def _push_position(self, position: Position) -> None:
+        key = position_key(self.play.graph, position)
         length = position.trail.length
         known = self._nearest.get(key)
         if known is None or length < known:
@@ -106,7 +106,7 @@ class Search:
             self._made += 1
             heapq.heappush(self._queue, (length, self._made, key, position))
 
-    def _end(self, position: Position) -> None:
+    def _end_position(self, position: Position) -> None:
         state = position.state
         if state.tokens and not state.agenda and not position.over:
             self.stuck.append(position)

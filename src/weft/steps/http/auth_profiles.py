@@ -49,7 +49,7 @@ class AuthProfile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return ({self.name.lower(): value}, {}) if self.place == "header" else ({}, {self.name: value})
 
 
-def project_profile(name: str, path: Path = PROJECT_FILE) -> AuthProfile:
+def project_auth_profile(name: str, path: Path = PROJECT_FILE) -> AuthProfile:
     """Return the profile with this name. Raises BadValue if there is none, UsageError if it cannot be read."""
     table = project_table(path).get(SECTION, {})
     if not isinstance(table, dict):

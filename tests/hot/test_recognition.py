@@ -9,7 +9,7 @@ from tests.hot.kit import in_loop
 from tests.hot.memory_server import Disk, MemoryWalServer
 from weft.core.ids import HostId
 from weft.ports.wals import Wals
-from weft.stores.hot.identity import PATIENCE_SECONDS, ServerRecognition
+from weft.stores.hot.recognition import PATIENCE_SECONDS, ServerRecognition
 from weft.stores.memory import MemoryStore
 
 ONE, TWO = HostId("one"), HostId("two")
@@ -138,3 +138,54 @@ async def test_a_server_that_evicts_or_is_too_old_is_not_used(caplog: pytest.Log
     disk.facts = msgspec.structs.replace(disk.facts, maxmemory_policy="noeviction", protocol="6.2.0")
     assert await host.recognise() is None
     assert "needs Redis 7.0" in host.problem
+
+
+@pytest.mark.parametrize("when", ["first", "later", "emptied"])
+@in_loop
+async def test_a_server_that_takes_no_writes_is_not_used_and_named(when: str) -> None:
+    deployment, disk = Deployment(), Disk()
+    host = await deployment.join(ONE, disk)
+    if when != "first":
+        assert await host.recognise()
+    if when == "emptied":
+        disk.empty()
+        await host.recognise()
+        deployment.now += PATIENCE_SECONDS
+    disk.refusal = "OOM"
+    assert await host.recognise() is None
+    assert host.problem == "The WAL server refuses writes: OOM."
+    disk.refusal = ""
+    assert await host.recognise() == disk.identity
+    assert not host.problem
+
+
+@in_loop
+async def test_who_has_agreed_on_a_new_value_says_that_it_sees_it() -> None:
+    deployment, disk = Deployment(), Disk()
+    host = await deployment.join(ONE, disk)
+    await host.recognise()
+    disk.empty()
+    await host.recognise()
+    deployment.now += PATIENCE_SECONDS
+
+    agreed = await host.recognise()
+
+    assert await deployment.wals.seen_redis_ids() == {ONE: agreed}
+
+
+@in_loop
+async def test_the_minute_begins_again_when_a_living_host_sees_the_right_value() -> None:
+    deployment, ours, other = Deployment(), Disk(), Disk(identity="other")
+    first, second = await deployment.join(ONE, ours), await deployment.join(TWO, other)
+    await first.recognise()
+    deployment.alive.remove(ONE)
+    await second.recognise()
+    deployment.now += PATIENCE_SECONDS / 2
+    deployment.alive.append(ONE)
+    await second.recognise()
+    deployment.alive.remove(ONE)
+    deployment.now += PATIENCE_SECONDS / 2
+
+    assert await second.recognise() is None
+    deployment.now += PATIENCE_SECONDS
+    assert await second.recognise()

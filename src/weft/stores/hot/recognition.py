@@ -1,8 +1,8 @@
-"""Recognise the Redis server of this deployment, so that an emptied or replaced one is never taken for it.
+"""Recognise the Redis server of this deployment, so that no host writes to one that was emptied or replaced.
 
-The server holds a random value that the durable store knows as well. With another value, or none, the server is another
-one or has lost its data; then it holds no WALs of this host until it has the right value again. If no living host has
-seen the right value for a minute, all hosts agree on a new one, and the server with the new content is theirs.
+A random value stands both in the server and in the durable store. If the server has another value, or none, it is a
+different server or has lost its data. This host then keeps no WAL there until the server has the right value again. If
+no living host has seen the right value for a minute, the hosts agree on a new one, write it to the server, and use it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,16 @@ from weft.core.ids import HostId
 from weft.errors import StoreError, UsageError
 from weft.ports.wal_server import IdentifiedServer, ServerFacts
 from weft.ports.wals import RedisIds
-from weft.stores.hot.facts import check_server
+from weft.stores.hot.facts import refuse_unfit_server
 
 log = logging.getLogger("weft")
 
 PATIENCE_SECONDS: Final = 60.0
-"""How long no living host has seen the right value before a new one is agreed upon."""
+"""If no living host has seen the right value for this long, the hosts agree on a new one."""
+
+
+class _NotWritable(Exception):
+    """The server takes no writes: it is full, or a replica, or has gone away."""
 
 
 class ServerRecognition:
@@ -47,42 +51,69 @@ class ServerRecognition:
         self.problem = ""
         """Why the server is not used, for people; empty if it is."""
 
+    async def refusal(self) -> str:
+        """Return why a server in use must not be used any longer; empty if it may be used or does not answer."""
+        try:
+            self.facts = await self._server.facts()
+            refuse_unfit_server(self.facts, self._server.url)
+        except UsageError as error:
+            return error.message
+        except StoreError:
+            return ""  # the next write reports it
+        return ""
+
     async def recognise(self) -> str | None:
         """Return the id of the server if it is the one of this deployment. Call this before a WAL is opened.
 
         Otherwise returns None: ask again later. Raises StoreError if the durable store does not answer.
         """
         try:
+            return await self._recognise()
+        except _NotWritable as error:
+            self._refuse_server(str(error))
+            return None
+
+    async def _recognise(self) -> str | None:
+        try:
             self.facts = await self._server.facts()
-            check_server(self.facts, self._server.url)
+            refuse_unfit_server(self.facts, self._server.url)
             found = await self._server.identity()
         except (StoreError, UsageError) as error:
             await self._ids.see_redis_id(self._host, None)
-            self._refuse(error.message)
+            self._refuse_server(error.message)
             return None
         expected = await self._ids.redis_id()
         if expected is None:
-            expected, found = await self._introduce(found)
+            expected, found = await self._agree_on_first_id(found)
         await self._ids.see_redis_id(self._host, found)
         if found != expected and await self._is_unseen(expected):
-            expected, found = await self._agree(expected, found)
+            expected, found = await self._agree_on_new_id(expected, found)
         if found != expected:
             what = "was emptied" if found is None else "is another one, or an old copy"
-            self._refuse(f"The Redis server is not the one that other hosts use: it {what}.")
+            self._refuse_server(f"The Redis server is not the one that other hosts use: it {what}.")
             return None
+        if await self._mark(found, replace=found) != found:
+            return None  # it was emptied or replaced just now
         self._unseen_since = None
         if self.problem:
             log.info("weft: Redis is used again")
             self.problem = ""
         return found
 
-    async def _introduce(self, found: str | None) -> tuple[str, str]:
-        """Agree on the first value, which is the one that the server has, if it has one."""
-        expected = await self._ids.agree_redis_id(None, found or secrets.token_hex(16))
-        return expected, await self._server.set_identity(expected)
+    async def _agree_on_first_id(self, found: str | None) -> tuple[str, str]:
+        """Agree on the first value: the one that the server has, which is a random one if it had none."""
+        held = await self._mark(found or secrets.token_hex(16))
+        return await self._ids.agree_redis_id(None, held), held
+
+    async def _mark(self, value: str, *, replace: str | None = None) -> str:
+        """Write the value to the server, also to see whether it takes writes. Returns the value that it has then."""
+        try:
+            return await self._server.set_identity(value, replace=replace)
+        except StoreError as error:
+            raise _NotWritable(error.message) from error
 
     async def _is_unseen(self, expected: str) -> bool:
-        """Return whether no living host has seen the right value for long enough."""
+        """Return whether no living host has seen the right value for ``PATIENCE_SECONDS``."""
         seen = await self._ids.seen_redis_ids()
         now = self._monotonic()
         if any(seen.get(host) == expected for host in await self._living()):
@@ -92,14 +123,14 @@ class ServerRecognition:
             self._unseen_since = now
         return now - self._unseen_since >= PATIENCE_SECONDS
 
-    async def _agree(self, expected: str, found: str | None) -> tuple[str, str]:
-        """Agree on a new value, and mark the server with it. Of two hosts at once, one decides for both."""
+    async def _agree_on_new_id(self, expected: str, found: str | None) -> tuple[str, str]:
+        """Agree on a new value and write it to the server. Two hosts that do so at once get the same value."""
         agreed = await self._ids.agree_redis_id(expected, secrets.token_hex(16))
-        held = await self._server.set_identity(agreed, replace=found)
+        held = await self._mark(agreed, replace=found)
         await self._ids.see_redis_id(self._host, held)
         return agreed, held
 
-    def _refuse(self, problem: str) -> None:
+    def _refuse_server(self, problem: str) -> None:
         if self.problem != problem:
             log.warning("weft: %s Runs go on without it, at the speed of the durable store.", problem)
             self.problem = problem
