@@ -133,6 +133,20 @@ def test_an_approver_may_change_the_arguments_of_an_editable_tool() -> None:
     assert '"cents":100' in told(world, 1)
 
 
+def test_an_editable_call_that_is_approved_without_a_change_is_performed_as_it_is() -> None:
+    shop = Shop()
+    agent = shop.app.agent("editable", model="fast", tools=[weft.tool(shop.refund, editable=True)])
+    world = World(shop.app)
+    world.fake_model("fast", REFUND, "Done.")
+    run = world.start(agent("money!"))
+    run.answer("turn/~0/tools/0/approve", by="fin")
+
+    run.result()
+
+    assert len(world.calls(shop.refund)) == 1
+    assert "changed_by" not in told(world, 1)
+
+
 @pytest.mark.parametrize(
     ("approve", "cents", "asked"),
     [("always", 1, True), ("never", 9, False), ("args.cents > 5", 9, True), ("args.cents > 5", 1, False)],

@@ -129,6 +129,15 @@ def test_a_form_is_read_as_its_schema_wants_it(words: list[str], expected: objec
     assert read_form_option(words, FORM) == expected
 
 
+def test_fields_change_the_default_of_a_form() -> None:
+    schema = {
+        "properties": {"cents": {"type": "integer"}, "to": {"type": "string"}},
+        "default": {"cents": 1, "to": "x"},
+    }
+    assert read_form_option(["cents=2"], schema) == {"cents": 2, "to": "x"}
+    assert read_form_option(['{"cents": 2}'], schema) == {"cents": 2}
+
+
 def test_a_form_that_is_neither_json_nor_fields_is_refused() -> None:
     with pytest.raises(UsageError, match="neither JSON nor KEY=VALUE"):
         read_form_option(["dhl"], FORM)

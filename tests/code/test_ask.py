@@ -296,6 +296,17 @@ def test_a_large_form_comes_back_whole() -> None:
     assert desk.play(end) == 100_000
 
 
+class FilledIn(BaseModel):
+    model_config = {"json_schema_extra": {"default": {"cents": 7}}}
+    cents: int
+
+
+@pytest.mark.parametrize(("given", "cents"), [({}, 7), ({"form": {"cents": 9}}, 9)])
+def test_a_form_that_is_left_out_is_the_default_of_its_schema(given: dict[str, Any], cents: int) -> None:
+    found, _ = answered({"form": FilledIn}, {"approved": True, **given})
+    assert found["form"] == {"cents": cents}
+
+
 @pytest.mark.parametrize(
     "options", [{"on_timeout": "maybe"}, {"quorum": 0}, {"quorum": "most"}, {"quorum": 3, "of": ["a"]}]
 )

@@ -231,6 +231,19 @@ if __name__ == "__main__":
 """
 
 
+ASKING = """
+import weft
+app = weft.App()
+
+@app.workflow
+async def order(ctx: weft.Context) -> bool:
+    return (await ctx.ask("ship", title="Ship it?")).approved
+
+if __name__ == "__main__":
+    print(app.run(order(), id="order"))
+"""
+
+
 @pytest.fixture
 def program(tmp_path: Path) -> Callable[[], subprocess.Popen[str]]:
     (tmp_path / "app.py").write_text(PROGRAM)
@@ -264,6 +277,21 @@ def test_ctrl_c_in_a_step_lets_it_end_and_begins_no_other(
     output, notices = program().communicate(timeout=120)
     assert output == "begin 2\n3\n"
     assert notices == "weft: count goes on: 1 step recorded, not repeated\n"
+
+
+def test_a_program_says_what_its_run_asks_and_how_to_answer(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(ASKING)
+    command = [sys.executable, "-u", "app.py"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+        try:
+            assert program.stderr is not None
+            said = program.stderr.readline()
+            assert said == 'weft: order asks "Ship it?"; to answer: weft decide order:ship approve|reject\n'
+            answer = [str(Path(sys.executable).with_name("weft")), *["decide", "order:ship", "approve", "--by", "ann"]]
+            subprocess.run(answer, cwd=tmp_path, check=True, capture_output=True, timeout=60)
+            assert program.communicate(timeout=60) == ("True\n", "")
+        finally:
+            program.kill()
 
 
 @pytest.mark.proof

@@ -14,6 +14,7 @@ from typing import NoReturn
 from weft.core import events as e
 from weft.core.escapes import escape_line
 from weft.core.ids import RunId, RunUid, Seq
+from weft.core.machine import Machine
 from weft.core.plurals import pluralize
 from weft.core.run.state import Held, State
 from weft.errors import Diverged, ForeignAwait, WeftError
@@ -33,6 +34,8 @@ class Notices:
         self._named = named
         self._place = url.removeprefix("sqlite:///")
         self._last = ""
+        self._asked: set[str] = set()
+        """The places of the questions that were printed."""
 
     def say(self, text: str) -> None:
         print(f"weft: {escape_line(text)}", file=sys.stderr, flush=True)  # noqa: T201 - for the user at the terminal
@@ -74,6 +77,9 @@ class Notices:
         unwatch = service.commits.watch(
             lambda changed, _, status: stopped.set() if changed == uid and status == "held" else None
         )
+        unobserve = service.commits.observe(lambda actor, _: self._say_questions(uid, actor.machine))
+        for actor in service.local.all():
+            self._say_questions(uid, actor.machine)
         try:
             ended = asyncio.ensure_future(service.local.wait_for_end(uid))
             held = asyncio.ensure_future(stopped.wait())
@@ -89,7 +95,19 @@ class Notices:
                 await self._raise_held(service, uid)
         finally:
             unwatch()
+            unobserve()
         await self._say_not_undone(service, uid)
+
+    def _say_questions(self, root: RunUid, machine: Machine) -> None:
+        """Say what a run of this tree asks people, each question once."""
+        state = machine.state
+        if not state.questions or root not in (state.uid, state.root):
+            return
+        for number, question in state.questions.items():
+            place = f"{state.run_id}:{machine.location(number)}"
+            if place not in self._asked:
+                self._asked.add(place)
+                self.say(f'{state.run_id} asks "{question.title}"; to answer: weft decide {place} approve|reject')
 
     async def _say_not_undone(self, service: RunService, uid: RunUid) -> None:
         """Say which steps could not be undone. Neither the result nor the error of the run names them."""

@@ -191,13 +191,15 @@ def _only_place(row: RunRow, questions: Sequence[OpenQuestion]) -> str:
 
 
 def read_form_option(words: Sequence[str], schema: dict[str, Any] | None) -> Any:
-    """Read ``--form``: one JSON value, or fields as ``KEY=VALUE``. Raises UsageError."""
+    """Read ``--form``: one JSON value, or fields as ``KEY=VALUE`` that change the default form. Raises UsageError."""
     if len(words) == 1 and "=" not in words[0].partition('"')[0]:
         try:
             return msgspec.json.decode(words[0])
         except msgspec.DecodeError as error:
             raise UsageError(f"{words[0]!r} is neither JSON nor KEY=VALUE.", hint="--form carrier=dhl") from error
-    return {key: _field(key, text, schema or {}) for key, text in split_pairs(words).items()}
+    default = (schema or {}).get("default")
+    given = {key: _field(key, text, schema or {}) for key, text in split_pairs(words).items()}
+    return {**default, **given} if isinstance(default, dict) else given
 
 
 def _field(key: str, text: str, schema: dict[str, Any]) -> Any:

@@ -90,8 +90,14 @@ async def ask_approval(
             place=APPROVE,
             title=f"{spec.agent} wants to call {call.tool.name}",
             about=about,
-            form=call.tool.schema if call.tool.editable else None,
+            form=_change_form(call) if call.tool.editable else None,
             of=verdict.of or spec.approvers,
             timeout_ms=TIMEOUT_MS,
         )
     )
+
+
+def _change_form(call: WantedCall) -> dict[str, Any]:
+    """Return the form in which the arguments may be changed. It begins with those of the call, but for bound ones."""
+    shown = {name: value for name, value in call.arguments.items() if name not in call.tool.bind}
+    return {**call.tool.schema, "default": shown}

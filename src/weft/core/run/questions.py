@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -28,7 +29,7 @@ from weft.core.events import (
 from weft.core.ids import EntryId
 from weft.core.run.env import Env
 from weft.core.run.state import Question, State
-from weft.core.values import unseal
+from weft.core.values import seal, unseal
 from weft.errors import AlreadyDecided, BadValue, NotAllowed, NotFound, RunFinished
 
 STARTED_BY = "weft.started_by"
@@ -181,23 +182,36 @@ def decide_ask(state: State, command: DecideAsk, number: int | None, env: Env) -
             code="ask.other_subject",
         )
     answers_for = check_answerer(state, question, command)
+    form = command.form if command.approved else NULL
     if command.approved and question.form is not None:
-        error = env.check(question.form, unseal(bytes(command.form)))
-        if error is not None:
-            raise BadValue(
-                f"The form of {command.ask!r} has the wrong type: {error}.",
-                hint="Answer again; the question is still open.",
-                code="value.wrong_type",
-            )
+        form = _checked_form(question.form, command, env)
     return AskAnswered(
         ask=EntryId(number),
         approved=command.approved,
         by=command.by,
         reason=command.reason,
-        form=command.form if command.approved else NULL,
+        form=form,
         decided=not command.approved or _is_settled(question, command.by, answers_for),
         of=answers_for,
         digest=command.digest,
+    )
+
+
+def _checked_form(schema: dict[str, Any], command: DecideAsk, env: Env) -> Raw:
+    """Return the form as it is recorded. One that is left out is the default of its schema, if there is one.
+
+    Raises:
+        BadValue: the form has the wrong type.
+    """
+    error = env.check(schema, unseal(bytes(command.form)))
+    if error is None:
+        return command.form
+    if command.form == NULL and "default" in schema:
+        return Raw(seal(_encode(schema["default"])))
+    raise BadValue(
+        f"The form of {command.ask!r} has the wrong type: {error}.",
+        hint="Answer again; the question is still open.",
+        code="value.wrong_type",
     )
 
 

@@ -19,14 +19,15 @@ FIELDS_MAX = 50
 
 
 def resolve_references(schema: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Resolve the reference at the top of a schema. Returns the schema and its definitions."""
+    """Resolve the reference at the top of a schema. Returns the schema, with what stands beside it, and definitions."""
     definitions: dict[str, Any] = schema.get("$defs", {})
     found: Any = schema
     for _ in range(10):
         name = found.get("$ref", "").rpartition("/")[2] if isinstance(found, dict) else ""
         if not name:
             break
-        found = definitions.get(name, {})
+        target, beside = definitions.get(name, {}), {key: value for key, value in found.items() if key != "$ref"}
+        found = {**target, **beside} if isinstance(target, dict) else {}
     return (dict(found) if isinstance(found, dict) else {}), definitions
 
 
@@ -36,8 +37,14 @@ def flat_fields(schema: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
     properties = whole.get("properties")
     if not isinstance(properties, dict) or not 0 < len(properties) <= FIELDS_MAX:
         return None
+    default = whole.get("default")
+    filled = default if isinstance(default, dict) else {}
     return {
-        name: {**resolve_references({**field, "$defs": definitions})[0], "$defs": definitions}
+        name: {
+            **resolve_references({**field, "$defs": definitions})[0],
+            **({"default": filled[name]} if name in filled else {}),
+            "$defs": definitions,
+        }
         for name, field in properties.items()
     }
 
@@ -46,7 +53,7 @@ def render_inputs(schema: Mapping[str, Any], filled: Mapping[str, str]) -> str:
     """Return the inputs of a form as HTML, filled with the earlier input."""
     fields = flat_fields(schema)
     if fields is None:
-        text = escape(filled.get(JSON_FIELD, ""))
+        text = escape(filled.get(JSON_FIELD, _as_text(schema["default"]) if "default" in schema else ""))
         return f'<label>Form, as JSON<textarea name="{JSON_FIELD}" rows=8 required>{text}</textarea></label>'
     required = resolve_references(schema)[0].get("required", [])
     return "".join(
