@@ -11,7 +11,7 @@ SEEDS ?= 100000
 RUNS ?= 1000
 BIN := .venv/bin
 STAMP := .venv/.setup-done
-SOAKED := tests/goal/test_random_patches.py tests/goal/test_replan.py tests/contract/test_judge.py
+SOAKED := tests/goal/test_random_patches.py tests/goal/test_replan.py tests/contract/test_judge.py tests/crash/test_kill.py
 SHOW_DEMO := $(BIN)/weft ui --url sqlite:///build/demo/demo.db
 
 # An environment that happens to be active must not be the one that is filled.

@@ -161,6 +161,45 @@ def check_fork(folder: Path) -> None:
     assert ["result", "False"] not in lines
 
 
+def check_delete(folder: Path) -> None:
+    """Raise AssertionError unless exactly what was to go is gone, each for a reason that is written down once."""
+    ask = _asking(folder)
+    logs = _logs(ask)
+    _check_numbers(logs)
+    assert sorted(logs) == ["kept", "kept.child", "old-0"]
+    # SQLite keeps the row with the largest number without its id and its content, so that no other run gets the number.
+    assert ask("SELECT count(*) FROM runs WHERE status <> 'doomed' OR id <> uid") == [(3,)], "a run is half deleted"
+    for table in ("events", "snapshots", "keys", "refs", "inbox", "tasks"):
+        left = ask(f"SELECT count(*) FROM {table} WHERE run NOT IN (SELECT num FROM runs WHERE status <> 'doomed')")
+        assert left == [(0,)], f"{table} has rows of a run that is gone"
+    assert ask("SELECT count(*) FROM refs WHERE hash NOT IN (SELECT hash FROM blobs)") == [(0,)], "a value is gone"
+    assert ask("SELECT count(*) FROM refs") > [(0,)]
+    audit = ask("SELECT verb, run, by, details FROM audit ORDER BY num")
+    assert [entry[:3] for entry in audit] == [("keep", "kept", ""), ("delete", "by-hand", "ann"), ("gc", "", "bob")]
+    assert [json.loads(entry[3]).get("runs") for entry in audit] == [None, 2, 4]
+    assert ["result", "True"] in Ledger(folder / "ledger.txt").lines()
+
+
+def check_import(folder: Path) -> None:
+    """Raise AssertionError unless the copies are as at home, and the fork ended as at home and repeated nothing."""
+    ask = _asking(folder)
+    logs, home = _logs(ask), _logs(_asking_file(folder / "home.db"))
+    _check_numbers({run: events for run, events in logs.items() if run.startswith("fork")})
+    for run in ("main", "main.child"):
+        assert logs[run] == home[run], f"{run} is not as it was"
+    statuses = dict(ask("SELECT id, status FROM runs"))
+    assert {statuses[run] for run in home} == {"imported"}
+    assert {status for run, status in statuses.items() if run not in home} == {"completed"}
+    assert ask("SELECT count(*) FROM refs WHERE hash NOT IN (SELECT hash FROM blobs)") == [(0,)], "a value is missing"
+    lines = Ledger(folder / "ledger.txt").lines()
+    results = {name: [line[1] for line in lines if line[0] == name] for name in ("whole", "fork")}
+    assert results["fork"]
+    assert set(results["fork"]) == {results["whole"][-1]}
+    uids = {run: events[0]["uid"] for run, events in logs.items()}
+    here = [line[2] for line in lines if line[0] == "effect" and line[2].startswith(str(uids["fork"]))]
+    assert all("measure" in key for key in here), "work before the point is the original's"
+
+
 def check_asked(folder: Path) -> None:
     """Raise AssertionError unless every patch was asked for once and applied once, before its run went on."""
     logs = _logs(_asking(folder))

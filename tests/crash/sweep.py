@@ -3,8 +3,8 @@
 Runs as a program of its own, without threads, so that each trial is a fork: ``python -m tests.crash.sweep FOLDER code
 single 1`` goes through all single points (``single 3`` through every third), ``pairs N SEED`` through N pairs (first
 kill, then a kill during the recovery), ``named NAME...`` through the boundaries with these names; ``graph``, ``goal``,
-``schedule``, ``start``, ``bulk``, ``hook``, ``fork``, ``patch`` (of code runs), ``graph-patch``, ``set``, ``move`` and
-``agent`` instead of ``code`` play those. ``takeover 3`` is ``single 3`` with another host beside the one that is
+``schedule``, ``start``, ``bulk``, ``hook``, ``fork``, ``patch`` (of code runs), ``graph-patch``, ``set``, ``move``,
+``import``, ``delete`` and ``agent`` instead of ``code`` play those. ``takeover 3`` is ``single 3`` with another host beside the one that is
 killed, which goes on with its runs; only an agent can be played so, and only in Postgres.
 ``WEFT_CRASH_URL`` names a database of Postgres, which is emptied before each trial; else every trial has a file.
 ``WEFT_CRASH_REDIS`` puts a write-ahead log before it, with the policy ``WEFT_CRASH_HOT``.
@@ -33,11 +33,13 @@ from tests.crash import (
     asked_scenario,
     bulk_scenario,
     checks,
+    delete_scenario,
     fork_scenario,
     goal_scenario,
     graph_patch_scenario,
     graph_scenario,
     hook_scenario,
+    import_scenario,
     move_scenario,
     patch_scenario,
     scenario,
@@ -65,6 +67,8 @@ SCENARIOS: dict[str, tuple[Any, Callable[[Path], None]]] = {
     "graph-patch": (graph_patch_scenario, checks.check_graph_patches),
     "set": (set_scenario, checks.check_set),
     "move": (move_scenario, checks.check_move),
+    "import": (import_scenario, checks.check_import),
+    "delete": (delete_scenario, checks.check_delete),
     "agent": (agent_scenario, checks.check_agent),
 }
 URL = os.environ.get("WEFT_CRASH_URL")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests import servers
-from tests.scale import first
+from tests.scale import first, scaled
 
 ROOT = Path(__file__).parents[2]
 PAIRS = 20
@@ -56,6 +56,8 @@ def sweep(*words: str, url: str = "") -> dict[str, object]:
             ("graph-patch", 1),
             ("set", 1),
             ("move", 1),
+            ("import", 1),
+            ("delete", 1),
         ],
     ),
 )
@@ -92,10 +94,14 @@ def test_killed_again_while_it_recovers_it_still_ends_right(tmp_path: Path, styl
         ("graph-patch", 8),
         ("set", 4),
         ("move", 4),
+        ("import", 8),
+        ("delete", 8),
     ],
 )
 def test_killed_on_postgres_it_goes_on_and_ends_right(tmp_path: Path, style: str, stride: int) -> None:
-    """Not at every boundary, because a death shows there only when a lease is over."""
+    """At every boundary only in ``make soak``, because a death shows there only when a lease is over."""
+    stride = scaled(stride, stride, soak=1)
+
     found = sweep(str(tmp_path), style, "single", str(stride), url=servers.database(f"crash_{style.replace('-', '_')}"))
 
     assert int(str(found["points"])) > 8
