@@ -4,8 +4,8 @@ Runs as a program of its own, without threads, so that each trial is a fork: ``p
 single 1`` goes through all single points (``single 3`` through every third), ``pairs N SEED`` through N pairs (first
 kill, then a kill during the recovery), ``named NAME...`` through the boundaries with these names; ``graph``, ``goal``,
 ``schedule``, ``start``, ``bulk``, ``hook``, ``fork``, ``patch`` (of code runs), ``graph-patch``, ``set``, ``move``,
-``import``, ``delete`` and ``agent`` instead of ``code`` play those. ``takeover 3`` is ``single 3`` with another host beside the one that is
-killed, which goes on with its runs; only an agent can be played so, and only in Postgres.
+``import``, ``delete`` and ``agent`` instead of ``code`` play those. ``takeover 3`` is ``single 3`` with another host
+beside the one that is killed, which goes on with its runs; only an agent can be played so, and only in Postgres.
 ``WEFT_CRASH_URL`` names a database of Postgres, which is emptied before each trial; else every trial has a file.
 ``WEFT_CRASH_REDIS`` puts a write-ahead log before it, with the policy ``WEFT_CRASH_HOT``.
 Prints one JSON line.

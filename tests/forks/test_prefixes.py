@@ -66,11 +66,11 @@ def test_a_fork_of_a_fork_ends_like_the_first(name: str) -> None:
 def test_forks_at_every_event_with_and_without_edits_end_right() -> None:
     """Every program, cut at every event, in three ways; ``python -m tests.forks.soak`` makes 50,000 forks."""
     made = 0
-    for seed in range(scale.scaled(1, 5)):
-        count, wrong = forks_of(seed, stride=scale.scaled(2, 1))
+    for seed in range(scale.scaled(2, 10)):
+        count, wrong = forks_of(seed)
         made += count
         assert wrong == []
-    assert made > scale.scaled(100, 1_000)
+    assert made > scale.scaled(500, 2_500)
 
 
 @pytest.mark.parametrize(

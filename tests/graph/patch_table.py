@@ -98,7 +98,15 @@ class PatchTable(Table):
     def refolded(self) -> GraphMachine:
         """Return the run, folded from its log."""
         machine = GraphMachine(self.programs[FIRST], GraphState(uid=self.uid))
-        for one in self.past:
+        return self._folded(machine, 0)
+
+    def folded_from(self, snapshot: bytes) -> GraphMachine:
+        """Return the run, folded from a snapshot and from the part of its log that came after it."""
+        state = restore_state(snapshot)
+        return self._folded(GraphMachine(self.programs[state.version], state), state.seq)
+
+    def _folded(self, machine: GraphMachine, seq: int) -> GraphMachine:
+        for one in self.past[seq:]:
             machine.evolve(one.event, at=one.at)
         return machine
 
