@@ -1,7 +1,8 @@
 """``python -m bench.hot``: the hot path beside Postgres alone, in one run: a hop, short runs, runs of 20 steps, hosts.
 
 Both use the same Postgres, which flushes every commit, and the hot path a Valkey with an AOF that is flushed every
-second. Rounds alternate, so that a busy machine slows both. Everything shares the machine; the load is printed.
+second. The hosts of both live side by side and take turns of about a second, so that a busy machine slows both.
+Everything shares the machine; the load is printed.
 """
 
 import argparse
@@ -13,8 +14,9 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import uvloop
 
@@ -38,6 +40,9 @@ BARS = {
     "W2": ("≥", 0.8),
     "runs of 20 steps": ("≥", 1.0),
 }
+
+DRAIN_SECONDS = 0.3
+"""How long to wait until what came before a turn, and in it, is drained."""
 
 Figures = dict[str, float]
 
@@ -63,62 +68,110 @@ def app_here() -> tuple[weft.App, Any, list[float]]:
 
 
 async def measured(runs: int, steps: int) -> None:
-    """Be one host: say that it is ready, wait for the word, run everything, and print the figures."""
+    """Be one host. In each turn: say that it is ready, wait for the word, run everything, and print the figures."""
     app, sequence, times = app_here()
     async with app:
-        await asyncio.gather(*[(await app.start(sequence(steps))).result() for _ in range(min(runs, 20))])
-        await asyncio.sleep(0.5)  # until what came before is drained
-        await say_and_wait(READY)
-        times.clear()
-        cpu, began = time.process_time(), time.perf_counter()
 
         async def one() -> None:
             await (await app.start(sequence(steps))).result()
 
-        await asyncio.gather(*[one() for _ in range(runs)])
-        seconds = time.perf_counter() - began
-        gaps = sorted(after - before for before, after in pairwise(times))
-        p50 = gaps[len(gaps) // 2] if runs == 1 else 0.0
-        figures = {"seconds": seconds, "cpu": time.process_time() - cpu, "p50_ms": p50 * 1000}
-        await say_and_wait(DONE, json.dumps(figures))
+        await asyncio.gather(*[one() for _ in range(min(runs, 20))])
+        while True:
+            await say_and_wait(READY)
+            times.clear()
+            cpu, began = time.process_time(), time.perf_counter()
+            await asyncio.gather(*[one() for _ in range(runs)])
+            seconds = time.perf_counter() - began
+            gaps = sorted(after - before for before, after in pairwise(times))
+            p50 = gaps[len(gaps) // 2] if runs == 1 else 0.0
+            figures = {"seconds": seconds, "cpu": time.process_time() - cpu, "p50_ms": p50 * 1000}
+            print(DONE, json.dumps(figures), flush=True)
 
 
 # --- the comparison -----------------------------------------------------------------------------------------------
 
 
-def measure(base: str, redis: RedisServer | None, hosts: int, runs: int, steps: int) -> Figures:
-    """Measure so many hosts on a new database: steps per second, and what each transition costs everybody."""
-    with postgres.database(base, f"hot_{os.getpid()}_{time.monotonic_ns()}") as url:
+class Side:
+    """One of the two ways: its hosts on a new database, and the figures of its turns."""
+
+    def __init__(self, url: str, redis: RedisServer | None, hosts: int, runs: int, steps: int) -> None:
+        self._url = url
+        self._redis = redis
+        self._transitions = hosts * runs * steps
         env = {postgres.URL: url, "PYTHONPATH": str(ROOT)}
         if redis is not None:
             env |= {"WEFT_REDIS": redis.url, "WEFT_HOT": POLICY}
-        children = [ToldProcess("bench.hot", "--child", runs, steps, env=env) for _ in range(hosts)]
-        try:
-            for child in children:
-                child.wait_for(READY)
-            redis_cpu = _redis_cpu(redis)
-            before = _postgres_cpu(url)
-            began = time.perf_counter()
-            for child in children:
-                child.go()
-            figures = [json.loads(child.wait_for(DONE)) for child in children]
-            seconds = time.perf_counter() - began
-            time.sleep(0.5)  # until everything is drained
-            postgres_cpu = sum(_postgres_cpu(url).values()) - sum(before.values())
-            redis_cpu = _redis_cpu(redis) - redis_cpu
-        finally:
-            for child in children:
-                child.end()
-    transitions = hosts * runs * steps
-    hosts_cpu = sum(one["cpu"] for one in figures)
-    return {
-        "steps/s": transitions / seconds,
-        "p50_ms": statistics.median(one["p50_ms"] for one in figures),
-        "host_us": hosts_cpu / transitions * 1e6,
-        "postgres_us": postgres_cpu / transitions * 1e6,
-        "redis_us": redis_cpu / transitions * 1e6,
-        "cores": (hosts_cpu + postgres_cpu + redis_cpu) / seconds,
-    }
+        self._hosts = [ToldProcess("bench.hot", "--child", runs, steps, env=env) for _ in range(hosts)]
+        self.turns: list[Figures] = []
+
+    def take_turn(self) -> None:
+        """Let the hosts run everything once, while those of the other side are idle."""
+        for host in self._hosts:
+            host.wait_for(READY)
+        time.sleep(DRAIN_SECONDS)
+        redis_cpu, postgres_cpu = _redis_cpu(self._redis), _postgres_cpu(self._url)
+        began = time.perf_counter()
+        for host in self._hosts:
+            host.go()
+        figures = [json.loads(host.wait_for(DONE)) for host in self._hosts]
+        seconds = time.perf_counter() - began
+        time.sleep(DRAIN_SECONDS)
+        after = _postgres_cpu(self._url)
+        self.turns.append(
+            {
+                "seconds": seconds,
+                "p50_ms": statistics.median(one["p50_ms"] for one in figures),
+                "host": sum(one["cpu"] for one in figures),
+                "postgres": sum(cpu - postgres_cpu.get(pid, 0.0) for pid, cpu in after.items()),
+                "redis": _redis_cpu(self._redis) - redis_cpu,
+            }
+        )
+
+    def end(self) -> None:
+        for host in self._hosts:
+            host.end()
+
+    def medians(self) -> Figures:
+        """Return the figures of all turns: medians of times, and the CPU of a step over all turns."""
+        seconds, transitions = sum(turn["seconds"] for turn in self.turns), self._transitions * len(self.turns)
+        cpu = {who: sum(turn[who] for turn in self.turns) for who in ("host", "postgres", "redis")}
+        return {
+            "steps/s": self._transitions / statistics.median(turn["seconds"] for turn in self.turns),
+            "p50_ms": statistics.median(turn["p50_ms"] for turn in self.turns),
+            **{f"{who}_us": spent / transitions * 1e6 for who, spent in cpu.items()},
+            "cores": sum(cpu.values()) / seconds,
+        }
+
+
+class Comparison(NamedTuple):
+    """Both sides of one workload, and the hot path as a share of Postgres alone: medians over pairs of turns."""
+
+    sides: dict[str, Figures]
+    speed: float
+    p50: float
+    postgres_cpu: float
+
+
+def measure(base: str, redis: RedisServer, turns: int, *size: int) -> Comparison:
+    """Let both sides take turns, so that whatever else the machine does slows both."""
+    with ExitStack() as stack:
+        sides = {}
+        for mode in MODES:
+            url = stack.enter_context(postgres.database(base, f"{mode}_{os.getpid()}_{time.monotonic_ns()}"))
+            hosts, runs, steps = size
+            sides[mode] = Side(url, redis if mode == "hot" else None, hosts, runs, steps)
+            stack.callback(sides[mode].end)
+        for turn in range(turns):
+            for mode in MODES if turn % 2 else reversed(MODES):
+                sides[mode].take_turn()
+    alone, hot = (sides[mode].turns for mode in MODES)
+    found = {mode: side.medians() for mode, side in sides.items()}
+    return Comparison(
+        found,
+        speed=statistics.median(one["seconds"] / other["seconds"] for one, other in zip(alone, hot, strict=True)),
+        p50=found["hot"]["p50_ms"] / found["postgres"]["p50_ms"] if found["postgres"]["p50_ms"] else 0.0,
+        postgres_cpu=found["hot"]["postgres_us"] / found["postgres"]["postgres_us"],
+    )
 
 
 def _postgres_cpu(url: str) -> dict[int, float]:
@@ -145,34 +198,31 @@ def plan(hosts: bool) -> Iterator[tuple[str, int, int, int]]:
         yield f"{count} hosts, runs of 20 steps", count, LONG_RUNS, LONG_STEPS
 
 
-def compare(rounds: int, *, hosts: bool) -> bool:
+def compare(turns: int, *, hosts: bool) -> bool:
     """Print all figures. Returns whether every bar is met."""
-    found: dict[str, dict[str, list[Figures]]] = {}
+    found: dict[str, Comparison] = {}
     with postgres.server() as base:
         redis = RedisServer(aof="everysec").start()
         try:
-            for _ in range(rounds):
-                for name, *size in plan(hosts):
-                    for mode in MODES:
-                        figures = measure(base, redis if mode == "hot" else None, *size)
-                        found.setdefault(name, {}).setdefault(mode, []).append(figures)
+            for name, *size in plan(hosts):
+                found[name] = measure(base, redis, turns, *size)
+                _print_figures(name, found[name])
         finally:
-            redis.kill()
-    medians = {
-        name: {mode: {key: statistics.median(one[key] for one in each) for key in each[0]} for mode, each in by.items()}
-        for name, by in found.items()
-    }
-    for name, by in medians.items():
-        for mode, each in by.items():
-            print(
-                f"{name:<27} {mode:<9} {each['steps/s']:>6,.0f} steps/s  p50 {each['p50_ms']:6.3f} ms  CPU per step: "
-                f"hosts {each['host_us']:4.0f} µs, Postgres {each['postgres_us']:4.0f}, Redis {each['redis_us']:4.0f}; "
-                f"{each['cores']:.2f} cores"
-            )
-    for name, by in medians.items():
-        print(_needed(name, by["hot"]))
-    print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; {rounds} rounds, medians")
-    return _judge(medians)
+            redis.remove()
+    for name, one in found.items():
+        print(_needed(name, one.sides["hot"]))
+    print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; medians of {turns} turns")
+    return _judge(found)
+
+
+def _print_figures(name: str, comparison: Comparison) -> None:
+    for mode, each in comparison.sides.items():
+        print(
+            f"{name:<27} {mode:<9} {each['steps/s']:>6,.0f} steps/s  p50 {each['p50_ms']:6.3f} ms  CPU per step: "
+            f"hosts {each['host_us']:4.0f} µs, Postgres {each['postgres_us']:4.0f}, Redis {each['redis_us']:4.0f}; "
+            f"{each['cores']:.2f} cores"
+        )
+    print(f"{name:<27} of Postgres alone: {comparison.speed:.2f} times the steps/s", flush=True)
 
 
 def _needed(name: str, each: Figures) -> str:
@@ -184,15 +234,12 @@ def _needed(name: str, each: Figures) -> str:
     )
 
 
-def _judge(medians: dict[str, dict[str, Figures]]) -> bool:
-    def ratio(name: str, key: str) -> float:
-        return medians[name]["hot"][key] / medians[name]["postgres"][key]
-
+def _judge(found: dict[str, Comparison]) -> bool:
     ratios = {
-        "p50 of a hop": ratio("hop", "p50_ms"),
-        "Postgres CPU per transition": ratio("hop", "postgres_us"),
-        "W2": ratio("W2", "steps/s"),
-        "runs of 20 steps": ratio("runs of 20 steps", "steps/s"),
+        "p50 of a hop": found["hop"].p50,
+        "Postgres CPU per transition": found["hop"].postgres_cpu,
+        "W2": found["W2"].speed,
+        "runs of 20 steps": found["runs of 20 steps"].speed,
     }
     met = True
     for name, (sign, bar) in BARS.items():
@@ -204,14 +251,14 @@ def _judge(medians: dict[str, dict[str, Figures]]) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=10, help="how often each side is measured")
     parser.add_argument("--hosts", action=argparse.BooleanOptionalAction, default=True, help="two and three hosts too")
     parser.add_argument("--child", nargs=2, type=int, metavar=("RUNS", "STEPS"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child is not None:
         uvloop.run(measured(*given.child))
         return
-    sys.exit(0 if compare(given.rounds, hosts=given.hosts) else 1)
+    sys.exit(0 if compare(given.turns, hosts=given.hosts) else 1)
 
 
 if __name__ == "__main__":
