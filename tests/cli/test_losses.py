@@ -39,7 +39,7 @@ def words(text: str) -> str:
 def test_the_status_shows_what_was_lost_until_somebody_acknowledges_it(weft: Weft, url: str) -> None:
     shown = words(weft("status", "--url", url).out)
 
-    assert "host dead-host may be lost: Redis did not answer for a minute after its host had died." in shown
+    assert "host dead-host may be lost: nobody could read it for a minute after its host had died." in shown
     assert "order-1, order-2" in shown
     assert "weft status --acknowledge-losses" in shown
 

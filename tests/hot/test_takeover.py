@@ -297,6 +297,7 @@ def test_a_server_that_was_emptied_or_replaced_is_waited_for(scene: Scene, ident
     scene.clock.seconds += PATIENCE_SECONDS
     take_over(taker)
     assert scene.losses() == [(LossReason.UNREACHABLE, 0, ["id of run-1"])]
+    assert "nobody could read it for a minute" in loss_sentence(*go(scene.wals.losses())), "it did answer"
 
 
 @pytest.mark.parametrize("redis", [True, False])

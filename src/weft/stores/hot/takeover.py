@@ -191,7 +191,7 @@ class Takeover:
 
 
 _REASONS = {
-    LossReason.UNREACHABLE: "Redis did not answer for a minute after its host had died",
+    LossReason.UNREACHABLE: "nobody could read it for a minute after its host had died",
     LossReason.GONE: "Redis does not have it any more, and its host is dead",
     LossReason.MISSING: "Redis has lost entries of it, and its host is dead",
     LossReason.REFUSED: "its runs had already gone on without them",
