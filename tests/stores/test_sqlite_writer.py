@@ -26,7 +26,9 @@ from tests.contract.kit import (
     send,
     start,
 )
+from weft.core.ids import Millis
 from weft.errors import Corrupt, Full, StoreError, Unavailable
+from weft.ports.definitions import Definition
 from weft.ports.run_query import RunQuery
 from weft.ports.store import Outcome
 from weft.stores.sqlite import SqliteStore, connection
@@ -84,6 +86,19 @@ def test_a_batch_happens_on_the_writers_thread(store: SqliteStore) -> None:
     commit(store, append(), append(OTHER))
 
     assert names == ["weft-sqlite-writer"]
+
+
+@pytest.mark.usefixtures("disk")
+@pytest.mark.parametrize(("size", "on_writer"), [(1_000, False), (200_000, True)])
+def test_only_a_large_definition_is_written_on_the_writers_thread(
+    store: SqliteStore, size: int, *, on_writer: bool
+) -> None:
+    names = thread_of_commits(store)
+    definition = Definition(name="leads", version="1", style="graph", body=b"x" * size, created_at=Millis(0))
+
+    go(store.definitions.put(definition))
+
+    assert [name == "weft-sqlite-writer" for name in names] == [on_writer]
 
 
 def test_when_commits_are_slow_they_leave_the_callers_thread_and_come_back(store: SqliteStore, disk: Disk) -> None:

@@ -29,6 +29,8 @@ _IS_UNUSED = (
     "AND NOT EXISTS (SELECT 1 FROM tag_moves m WHERE m.workflow = d.name AND d.version IN (m.before, m.after))"
 )
 _UNUSED = f"SELECT name, version FROM definitions d WHERE style = ?2 AND {_IS_UNUSED} ORDER BY name, version LIMIT ?3"
+SMALL_BYTES_MAX = 64 * 1024
+"""A larger definition is written on the writer's thread: the commit syncs all of it."""
 _REMOVE = f"DELETE FROM definitions AS d WHERE name = ?2 AND version = ?3 AND {_IS_UNUSED}"
 
 
@@ -52,7 +54,8 @@ class SqliteDefinitions:
                 )
             return False
 
-        return await self._writer.small(work)
+        is_small = len(definition.body) <= SMALL_BYTES_MAX
+        return await (self._writer.small(work) if is_small else self._writer.large(work))
 
     async def get(self, name: str, version: str) -> Definition | None:
         return self._reader.read(lambda connection: _read_definition(connection, name, version))
