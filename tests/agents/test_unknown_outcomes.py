@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import weft
+from tests.agents.test_conversation_view import view
 from tests.agents.test_loop import told
 from weft.core.commands import RequeueLetter
 from weft.core.ids import RunId
@@ -150,6 +151,40 @@ def test_a_result_that_people_found_out_is_told_to_the_model() -> None:
     assert run.result().output == "Paid."
     assert "it was paid" in told(world, 1)
     assert bank.paid == [5]
+
+
+def test_a_result_that_people_found_out_about_an_agent_is_told_to_the_model() -> None:
+    bank = Bank()
+    world = World(bank.app)
+    world.fake_model("fast", calls(clerk={"cents": 5}), calls(pay={"cents": 5}), "Paid.")
+    run = world.start(bank.boss("clerk")("Pay."))
+    with pytest.raises(weft.RunFailed):
+        run.result()
+
+    world.perform(lambda: world.app.get(run.id).set("turn/~0/tools/0/clerk", output="it was paid", by="fin"))
+    world.perform(lambda: world.app.get(run.id).retry())
+
+    assert run.result().output == "Paid."
+    assert "it was paid" in told(world, 2)
+    assert bank.paid == [5]
+
+
+@pytest.mark.parametrize("answer", ["hello", {"text": "hello"}])
+def test_what_people_set_in_place_of_an_answer_is_shown_and_told_if_it_is_none(answer: object) -> None:
+    bank = Bank()
+    world = World(bank.app)
+    world.fake_model("fast", *script("order", "Paid."))
+    run = world.start(bank.boss("order")("Pay."))
+    with pytest.raises(weft.RunFailed):
+        run.result()
+
+    world.perform(lambda: world.app.get(run.id).set("turn/~0/model", output=answer, by="fin"))
+    (turn,) = view(world, bank.app, run.id).turns
+    world.perform(lambda: world.app.get(run.id).retry())
+
+    assert "hello" in turn.text
+    with pytest.raises(weft.RunFailed, match="in place of the answer of a model is none"):
+        run.result()
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,7 @@ class ReachesModels(Protocol):
 
 _decode_input = msgspec.json.Decoder(AskModel).decode
 _decode_spec = msgspec.json.Decoder(_Spec).decode
+_decode_answer = msgspec.json.Decoder(ModelAnswer).decode
 _encode_message = msgspec.json.Encoder().encode
 _decode_message = msgspec.json.Decoder(ModelMessage).decode
 
@@ -227,6 +228,18 @@ def _read_input(given: bytes) -> AskModel:
         return _decode_input(given)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadValue(f"{MODEL} got no valid call: {error}.", code="value.wrong_type") from error
+
+
+def read_answer(raw: bytes) -> ModelAnswer:
+    """Read the output of the step. What people set in its place may be no answer. Raises BadValue."""
+    try:
+        return _decode_answer(raw)
+    except msgspec.DecodeError as error:
+        raise BadValue(
+            f"What was set in place of the answer of a model is none: {error}.",
+            hint="Set it to the answer of an earlier turn, or fork the run before this turn.",
+            code="value.wrong_type",
+        ) from error
 
 
 def _output_tokens(alias: ModelAlias, wanted: int | None, task: Task | None) -> int:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 
 import msgspec
 
-from weft.agents.models.step import ModelAnswer
+from weft.agents.models.step import read_answer
 from weft.authoring.agents.reply import Usage
 from weft.authoring.agents.usage import with_answer
 from weft.core import events as e
 from weft.core import values
 from weft.core.ids import RunUid
+from weft.errors import BadValue
 from weft.ports.run_query import RunQuery
 from weft.ports.store import RunRow
 from weft.runtime.service import RunService
@@ -19,8 +21,6 @@ from weft.steps.task import MODEL
 
 RUNS_MAX = 1_000
 """How many runs below are looked at."""
-
-_decode = msgspec.json.Decoder(ModelAnswer).decode
 
 
 async def with_runs_below(service: RunService, uid: RunUid, own: Usage) -> Usage:
@@ -56,7 +56,9 @@ async def _with_run(service: RunService, row: RunRow, usage: Usage) -> Usage:
             scheduled[stored.seq] = event
             tools += event.cover.amounts.tools if event.cover is not None else 0
         elif isinstance(event, e.TaskSucceeded) and _is_model(scheduled, event):
-            usage = with_answer(usage, _decode(await _load_value(service, bytes(event.output))))
+            raw = await _load_value(service, bytes(event.output))
+            with suppress(BadValue):  # an answer that people have set used nothing
+                usage = with_answer(usage, read_answer(raw))
     return msgspec.structs.replace(usage, tools=usage.tools + tools)
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from weft.agents.models.aliases import ModelAliases
 from weft.agents.models.failures import CONTEXT, REJECTED, UNAVAILABLE, ModelFailed
-from weft.agents.models.step import AskModel, ModelAnswer
+from weft.agents.models.step import AskModel, ModelAnswer, read_answer
 from weft.authoring.agents.covers import model_cover
 from weft.authoring.agents.operations import TaskOrder, loop_scope, perform_task
 from weft.authoring.agents.permission import RunPolicy
@@ -19,7 +19,6 @@ from weft.steps.failures import recorded_hint
 from weft.steps.task import MODEL
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(ModelAnswer).decode
 
 
 class ModelAsker:
@@ -63,10 +62,10 @@ class ModelAsker:
         policy = msgspec.structs.replace(self._aliases.get(call.alias).policy, agent=self._policy.agent)
         order = TaskOrder(place=place, step=MODEL, given=_encode(call), policy=policy, cover=cover)
         if number == 1:
-            return _decode((await perform_task(order)).raw)
+            return read_answer((await perform_task(order)).raw)
         outer = CURRENT.set(loop_scope().inside(place, 1))
         try:
-            return _decode((await perform_task(msgspec.structs.replace(order, place=str(number)))).raw)
+            return read_answer((await perform_task(msgspec.structs.replace(order, place=str(number)))).raw)
         finally:
             CURRENT.reset(outer)
 

@@ -147,5 +147,8 @@ def _with_effect(policy: Policy, effect: Effect) -> Policy:
 
 
 def _answer_of(result: StoredResult) -> StoredResult:
-    """Return what an agent answered, without what that took."""
-    return StoredResult(bytes(msgspec.json.decode(result.raw, type=_AnswerOnly).output))
+    """Return what an agent answered, without what that took; or what people have set in its place."""
+    try:
+        return StoredResult(bytes(msgspec.json.decode(result.raw, type=_AnswerOnly).output))
+    except msgspec.ValidationError:
+        return result
