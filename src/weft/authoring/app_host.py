@@ -121,7 +121,7 @@ class AppHost:
         self._telemetry = open_telemetry(self.service)
         if self._telemetry is None:
             return given
-        self._host.callback(self._telemetry.close)
+        self._host.push_async_callback(self._telemetry.close)
         return msgspec.structs.replace(given, traces=self._telemetry.attempts)
 
     def _surroundings(self, catalogue: AppCatalogue, queues: list[str]) -> Surroundings:

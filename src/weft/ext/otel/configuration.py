@@ -18,6 +18,7 @@ _ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 _OFF = ("none", "")
 _SIGNALS = ("TRACES", "METRICS", "LOGS")
 PROTOCOL = "http/protobuf"
+CLOSING_SECONDS_MAX = 3_600.0
 
 
 class Signals(NamedTuple):
@@ -50,6 +51,15 @@ def batch_setting(name: str, default: int) -> int:
         return max(1, int(os.environ.get(f"OTEL_BSP_{name}", "")))
     except ValueError:
         return default
+
+
+def closing_seconds() -> float:
+    """Return how long a host waits at its end for its collector: a request and a half, 15 seconds by default."""
+    try:
+        seconds = float(os.environ.get("OTEL_EXPORTER_OTLP_TIMEOUT", ""))
+    except ValueError:
+        return 15.0
+    return seconds * 1.5 if 0 <= seconds < CLOSING_SECONDS_MAX else 15.0
 
 
 def is_installed() -> bool:

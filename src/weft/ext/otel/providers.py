@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple
 
 from opentelemetry import _logs, metrics, trace
@@ -15,12 +18,15 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
 
 from weft.errors import UsageError
-from weft.ext.otel.configuration import Signals
+from weft.ext.otel.configuration import Signals, closing_seconds
 from weft.ext.otel.quiet_log import throttle_exporters
 from weft.ext.otel.span_queue import SpanQueue
 from weft.ext.otel.span_sink import OtlpExporter
 
+log = logging.getLogger("weft")
+
 _UNNAMED = "unknown_service"
+_LOOK_SECONDS = 0.01
 
 
 class Providers(NamedTuple):
@@ -29,7 +35,7 @@ class Providers(NamedTuple):
     traces: TracerProvider | None
     meters: MeterProvider | None
     logs: LoggerProvider | None
-    close: Callable[[], None]
+    close: Callable[[], Coroutine[Any, Any, None]]
 
 
 def open_providers(signals: Signals) -> Providers:
@@ -61,12 +67,29 @@ def open_providers(signals: Signals) -> Providers:
 
     speak_again = throttle_exporters() if own else lambda: None
 
-    def close() -> None:
-        for provider in own:
-            provider.shutdown()
-        speak_again()
+    async def close() -> None:
+        try:
+            await _shut_down(own)
+        finally:
+            speak_again()
 
     return Providers(traces, meters, logs, close)
+
+
+async def _shut_down(providers: Sequence[Any]) -> None:
+    """Let all providers send what is left, at the same time. The event loop goes on, and the program can end.
+
+    An answer that never ends, one byte after the other, is no timeout to an exporter. So it is left behind here.
+    """
+    ending = [threading.Thread(target=one.shutdown, name="weft-telemetry-end", daemon=True) for one in providers]
+    for thread in ending:
+        thread.start()
+    deadline = asyncio.get_running_loop().time() + closing_seconds()
+    while any(thread.is_alive() for thread in ending):
+        if asyncio.get_running_loop().time() > deadline:
+            log.warning("weft: the rest of the telemetry is given up: the collector has not answered")
+            return
+        await asyncio.sleep(_LOOK_SECONDS)
 
 
 def _program(provider: Any, how: str) -> Any:

@@ -11,13 +11,9 @@ from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, set_val
 from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from weft.ext.otel.configuration import batch_setting
+from weft.ext.otel.configuration import batch_setting, closing_seconds
 
 log = logging.getLogger("weft")
-
-SHUTDOWN_SECONDS = 15.0
-"""How long a host waits at its end until its spans are sent. One request takes ten seconds at most, unless
-``OTEL_EXPORTER_OTLP_TIMEOUT`` says otherwise."""
 
 
 class SpanQueue(SpanProcessor):
@@ -94,7 +90,7 @@ class SpanQueue(SpanProcessor):
         """Send what is left, and end. If the collector does not answer, end without."""
         self._closed = True
         self._ready.set()
-        self._thread.join(SHUTDOWN_SECONDS)
+        self._thread.join(closing_seconds())
         if not self._thread.is_alive():
             self.force_flush()
         self._exporter.shutdown()

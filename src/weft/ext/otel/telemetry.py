@@ -60,9 +60,9 @@ class HostTelemetry:
         if self._providers.logs is not None and work.step_logs is not None:
             work.step_logs.on_line = LogRecords(self._providers.logs).on_line
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Send what is left."""
-        self._providers.close()
+        await self._providers.close()
 
     def _find(self, uid: RunUid) -> Actor | None:
         return self._service.local.find(uid) if self._service.local is not None else None
