@@ -108,6 +108,27 @@ def test_a_part_of_the_page_that_could_not_be_loaded_is_loaded_when_the_server_i
 
 
 @pytest.mark.proof
+@pytest.mark.parametrize("missing", ["*", "{rows,useInfiniteQuery,picture,values}-*"], ids=["all", "shared"])
+def test_a_screen_whose_shared_files_could_not_be_loaded_is_shown_when_the_server_is_back(
+    page: Page, shop: Served, watch: Watch, missing: str
+) -> None:
+    watch.expect("ERR_|Failed to load resource")
+    shop.start("order", f"order-{len(missing)}-shared", order_id="shared")
+    page.goto("/runs?q=order-")
+    link = page.get_by_role("link", name=f"order-{len(missing)}-shared")
+    expect(link).to_be_visible()
+    for address in (f"**/assets/{missing}.js*", "**/healthz"):
+        page.route(address, lambda route: route.abort())
+    link.click()
+    expect(page.get_by_role("banner").get_by_text("offline")).to_be_visible()
+
+    page.unroute_all()
+
+    expect(page.locator(".run-head .status")).to_be_visible()
+    expect(page.get_by_role("banner").get_by_text("live")).to_be_visible()
+
+
+@pytest.mark.proof
 def test_a_part_that_the_server_does_not_have_is_said_to_be_missing(page: Page, shop: Served, watch: Watch) -> None:
     watch.expect("Failed to (load resource|fetch dynamically imported module)|at .*assets")
     shop.start("order", "order-gone", order_id="gone")

@@ -5,19 +5,16 @@
  */
 import { useEffect, useState, type ComponentType, type ReactElement, type ReactNode } from "react";
 
-import { patient } from "./patient";
-
 type Part<P> = { default: ComponentType<P> };
 type Found<P> = { Shown: ComponentType<P> } | { error: unknown } | null;
 
 /** Return a component that shows `before` until its code is there. If the server lacks the code, it throws what said so. */
 export function part<P extends object>(load: () => Promise<Part<P>>, before: ReactNode = null): (props: P) => ReactElement {
-  const loadPatiently = patient(load);
   let loading: Promise<Part<P>> | null = null;
   let loaded: ComponentType<P> | null = null;
   return function Later(props) {
     const [found, setFound] = useState<Found<P>>(() => loaded && { Shown: loaded });
-    if (found === null) loading ??= loadPatiently();
+    if (found === null) loading ??= load();
     useEffect(() => {
       if (found !== null || loading === null) return undefined;
       let isGone = false;

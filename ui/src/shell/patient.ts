@@ -1,60 +1,71 @@
-/** Parts of the page that are loaded when they are first needed, also if the server is away just then. */
-import { basePath } from "./address";
+/**
+ * Parts of the page, loaded when they are first needed, also if the server is away just then.
+ *
+ * A browser asks for a module once: one that could not be loaded stays missing until the page is loaded again, under
+ * whichever other module it is needed. So all files of a part are fetched first, as often as it takes, and imported
+ * from the browser's cache. The build calls `loadPatiently` around each `import()`.
+ */
 import { serverNow } from "./clock";
 import { reportConnection } from "./connection";
 
 const RETRY_MS = 1000;
-/** How often a server that can be reached may fail to give a part before it is said to lack it. */
-const REFUSALS_MAX = 3;
 const SOURCE = "parts of the page";
 
-/** Return a way to load a part that waits while the server cannot be reached. It throws if the server lacks the part. */
-export function patient<T>(load: () => Promise<T>): () => Promise<T> {
-  return async () => {
-    let next = load;
-    for (let tries = 1, refusals = 0; ; tries++) {
-      try {
-        return await next();
-      } catch (error) {
-        next = again(load, error, tries);
-        if ((await isReachable()) && ++refusals === REFUSALS_MAX) throw error;
-        await new Promise((resolve) => setTimeout(resolve, refusals > 1 ? RETRY_MS : 0));
-        await untilReachable();
-        await loadStylesAgain();
-      }
-    }
-  };
+/** The files that the browser has, or is getting, by their addresses. */
+const fetched = new Map<string, Promise<void>>();
+
+/** Import a module after all its files are here. They are relative to the importer. Throws if the server lacks one. */
+export async function loadPatiently<T>(load: () => Promise<T>, files: string[] = [], importer = import.meta.url): Promise<T> {
+  const addresses = files.map((file) => new URL(file, importer).href);
+  await Promise.all(addresses.map(haveFile));
+  return await load();
 }
 
-/** Return a way to load a part that has failed. Chromium never asks twice for a module of one address. */
-function again<T>(load: () => Promise<T>, error: unknown, tries: number): () => Promise<T> {
-  const address = /https?:[^\s?]+\.js/.exec(String(error))?.[0];
-  return address === undefined ? load : () => import(/* @vite-ignore */ `${address}?again=${String(tries)}`) as Promise<T>;
+function haveFile(address: string): Promise<void> {
+  if (fetched.size === 0) for (const file of filesOfPage()) fetched.set(file, Promise.resolve());
+  const known = fetched.get(address);
+  if (known !== undefined) return known;
+  const begun = fetchPatiently(address).then(() => address.endsWith(".css") ? addStyles(address) : undefined);
+  fetched.set(address, begun);
+  begun.catch(() => fetched.delete(address));
+  return begun;
 }
 
-async function untilReachable(): Promise<void> {
-  while (!(await isReachable())) {
+/** Return the addresses of what the page itself names: its browser has them, or the page would not be here. */
+function filesOfPage(): string[] {
+  const scripts = [...document.querySelectorAll<HTMLScriptElement>("script[src]")].map((script) => script.src);
+  return [...scripts, ...[...document.querySelectorAll<HTMLLinkElement>("link[href]")].map((link) => link.href)];
+}
+
+/** Fetch a file into the browser's cache, where it stays: its name changes with its content. */
+async function fetchPatiently(address: string): Promise<void> {
+  for (;;) {
+    const status = await fetchOnce(address);
+    if (status === 200) return reportConnection(SOURCE, null);
+    if (status !== null && status < 500) throw new Error(`The server has no ${address} (${status}). Reload the page.`);
     reportConnection(SOURCE, { state: "offline", retryAt: serverNow() + RETRY_MS });
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
   }
-  reportConnection(SOURCE, null);
 }
 
-async function isReachable(): Promise<boolean> {
+/** Fetch a file to its end. Returns the status of the answer, or null if the server is away. */
+async function fetchOnce(address: string): Promise<number | null> {
   try {
-    await fetch(`${basePath()}/healthz`, { cache: "no-store" });
-    return true;
+    const answer = await fetch(address);
+    await answer.arrayBuffer();
+    return answer.status;
   } catch {
-    return false;
+    return null;
   }
 }
 
-/** Load those styles again that failed: whoever loads a part asks for its styles only once. */
-async function loadStylesAgain(): Promise<void> {
-  const failed = [...document.querySelectorAll<HTMLLinkElement>('link[rel="stylesheet"]')].filter((link) => link.sheet === null);
-  await Promise.all(failed.map((link) => new Promise<void>((resolve) => {
-    const again = link.cloneNode() as HTMLLinkElement;
-    again.onload = again.onerror = () => resolve();
-    link.replaceWith(again);
-  })));
+/** Add a stylesheet to the page, and wait until it applies. */
+async function addStyles(address: string): Promise<void> {
+  const link = document.createElement("link");
+  link.rel = "stylesheet";
+  link.href = address;
+  await new Promise<unknown>((resolve) => {
+    link.onload = link.onerror = resolve;
+    document.head.append(link);
+  });
 }
