@@ -190,6 +190,23 @@ async def test_a_pending_run_is_cancelled_without_a_host(url: str) -> None:
 
 
 @plain
+async def test_a_run_that_was_cancelled_before_it_began_is_neither_patched_nor_forked(url: str) -> None:
+    """Nobody has resolved its workflow, so no host could go on with a fork of it."""
+    async with Client(url) as client:
+        run = await client.start("flow", {"n": 1}, id="one")
+        await run.cancel()
+        for change in (lambda: run.patch(to="4"), lambda: run.patch(to="4", dry_run=True), run.undo_patch):
+            with pytest.raises(weft.RunFinished, match="cancelled before it began"):
+                await change()
+        async with build(url):
+            with pytest.raises(weft.Refused, match="cancelled before it began") as refused:
+                await run.fork()
+            assert refused.value.code == "fork.not_possible"
+            bulk = await client.bulk("fork", "one")
+            assert [(group.code, group.count) for group in bulk.refused] == [("fork.not_possible", 1)]
+
+
+@plain
 async def test_the_parent_of_a_pending_child_hears_that_it_was_cancelled(url: str) -> None:
     app = weft.App(url)
     other = weft.App(url)

@@ -28,7 +28,7 @@ from weft.core.run.state import State
 from weft.core.run.statuses import unknown_command
 from weft.core.run.style import AnyRun, JudgedPatch
 from weft.core.run.worked_out import hand_over
-from weft.errors import BadPatch, KeyReused, PatchRefused, Refused, StaleBase, UsageError
+from weft.errors import BadPatch, KeyReused, PatchRefused, Refused, RunFinished, StaleBase, UsageError
 from weft.ports.definitions import Definitions
 from weft.ports.hosts import Hosts
 from weft.ports.store import IMPORTED, MOVED, RunRow
@@ -409,6 +409,11 @@ def _check_row(row: RunRow) -> None:
     if not row.seq:
         hint = "Patch it when a host has begun it, or cancel it and start it again."
         raise Refused(f"{row.id} has not begun, so it cannot be patched.", hint=hint, code="patch.not_begun")
+    if not row.style:  # it was cancelled before a host took it up
+        hint = f"Start it again under another id: weft start {row.workflow}"
+        raise RunFinished(
+            f"{row.id} was {row.status} before it began, so it cannot be patched.", hint=hint, run_id=row.id
+        )
 
 
 def _check_plan(plan: PatchPlan, options: PatchOptions) -> None:
