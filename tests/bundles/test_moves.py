@@ -131,6 +131,23 @@ def test_it_ends_here_and_goes_on_there_with_all_runs_below_it(workflow: str) ->
     assert sorted(done) == sorted(["lamp", "lamp again"] + ["lamp quickly"] * (workflow == "outer"))
 
 
+@pytest.mark.parametrize("workflow", ["parcel", "outer"])
+def test_a_copy_that_was_imported_before_is_counted_when_it_is_adopted(workflow: str) -> None:
+    async def scenario() -> None:
+        async with depot() as home, depot() as there:
+            await waiting(home, workflow)
+            data = await bundles(home).move("p-1")
+            copies = await bundles(there).import_(data)
+            assert all(run.created for run in copies.runs)
+
+            adopted = await bundles(there).import_(data, adopt=True)
+            assert [run.created for run in adopted.runs] == [True] * len(copies.runs)
+            again = await bundles(there).import_(data, adopt=True)
+            assert [run.created for run in again.runs] == [False] * len(copies.runs)
+
+    go(scenario())
+
+
 def test_a_bundle_is_made_again_and_adopted_once() -> None:
     async def scenario() -> None:
         async with depot() as home, depot() as there:

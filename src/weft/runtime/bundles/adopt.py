@@ -61,7 +61,7 @@ class Adopter:
             outcomes = await self._service.write_together(batch, self._audit_entry(bundle, by))
             boundary("adopt.after")
             if all(outcome is Outcome.ACCEPTED for outcome in outcomes):
-                return await Importer(self._service).describe(bundle, created=frozenset(fresh))
+                return await Importer(self._service).describe(bundle, created={one.uid for one in batch})
             if await self._is_adopted(bundle):  # by somebody else, at the same time
                 return await Importer(self._service).describe(bundle, created=frozenset())
 

@@ -43,7 +43,7 @@ class ImportedRun(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     """The status that it had there; that which it has here, if it was adopted."""
     created: bool
-    """False if this run was here already."""
+    """False if this run was here already; of a run that was to be adopted, if it was adopted before."""
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,7 +113,7 @@ class Importer:
         await self._write_output(bundle)
 
     async def describe(self, bundle: CheckedBundle, *, created: Container[str]) -> Imported:
-        """Return the result for runs that are here. ``created`` are those that were not here before."""
+        """Return the result for runs that are here. ``created`` are those of this import."""
         runs = []
         for run in reversed(_children_first(bundle)):
             row = await self._service.store.directory.row(RunUid(run.about.uid))
