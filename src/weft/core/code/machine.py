@@ -7,9 +7,11 @@ from typing import Self
 import msgspec
 
 from weft.core import commands as c
+from weft.core.code import plain
 from weft.core.code.locations import location_key
 from weft.core.code.state import CodeIndex, CodeState, Entry
 from weft.core.code.style import CodeStyle
+from weft.core.events import AnyEvent
 from weft.core.run.kernel import Kernel
 
 _decoder: msgspec.json.Decoder[CodeState] = msgspec.json.Decoder(CodeState)
@@ -36,6 +38,10 @@ class CodeMachine(Kernel):
     def restore(cls, snapshot: bytes) -> Self:
         """Restore a run from a snapshot with the same ``FOLD`` version."""
         return cls(_decoder.decode(snapshot))
+
+    def fold(self, event: AnyEvent, *, at: int) -> None:
+        if not plain.fold_event(self.style, event, at):
+            self.evolve(event, at=at)
 
     def snapshot(self) -> bytes:
         """Return the state as JSON."""

@@ -1,8 +1,8 @@
 """The fast path of a code run: a task succeeds, and the code schedules the next one.
 
-Nearly every step of every run takes this path, so each function decides, evolves and derives the effect in one call. In
-any other case, a function changes nothing and returns None, and the tables are used. The tables are the reference, and
-``tests/core/test_plain.py`` compares both.
+Nearly every step of every run takes this path, so each function decides, evolves and derives the effect in one call.
+When a run is loaded, ``fold_event`` applies the same two events. In any other case, a function changes nothing, and the
+tables are used. The tables are the reference, and ``tests/core/test_plain.py`` compares both.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.code.asks import path_of_ask
-from weft.core.code.machine import CodeMachine
-from weft.core.code.state import Entry
+from weft.core.code.locations import readable_path
+from weft.core.code.state import CodeState, Entry
+from weft.core.code.style import CodeStyle
 from weft.core.effects import PerformTask
 from weft.core.ids import EntryId
 from weft.core.run.state import OpenTask
@@ -20,9 +21,9 @@ Scheduled = tuple[e.TaskScheduled, Entry, PerformTask]
 """The event of a task that was just recorded, its entry and its effect. Plain, because every step makes one."""
 
 
-def take_success(machine: CodeMachine, report: c.ReportTaskSucceeded, at: int) -> e.TaskSucceeded | None:
+def take_success(style: CodeStyle, report: c.ReportTaskSucceeded, at: int) -> e.TaskSucceeded | None:
     """Record the success of a task, if the delivery is current and nothing else depends on the end of the task."""
-    state = machine.state
+    state = style.state
     number = report.task
     task, entry = state.tasks.get(number), state.entries.get(number)
     if task is None or entry is None or entry.status != "open":
@@ -43,9 +44,9 @@ def take_success(machine: CodeMachine, report: c.ReportTaskSucceeded, at: int) -
     return e.TaskSucceeded(task=number, output=report.output, attempt=report.attempt)
 
 
-def schedule_task(machine: CodeMachine, ask: c.ScheduleTask, at: int) -> Scheduled | None:
+def schedule_task(style: CodeStyle, ask: c.ScheduleTask, at: int) -> Scheduled | None:
     """Schedule a task, in the common case."""
-    state, index = machine.state, machine.style.index
+    state, index = style.state, style.index
     policy = ask.policy
     if ask.inline or ask.early or policy.deadline_ms or state.queue or ask.cover is not None or state.accounted:
         return None
@@ -83,3 +84,52 @@ def schedule_task(machine: CodeMachine, ask: c.ScheduleTask, at: int) -> Schedul
         entry,
         PerformTask(EntryId(number), 1, 1, ask.step, ask.input, f"{state.uid}/{key}", key, policy),
     )
+
+
+def fold_event(style: CodeStyle, event: e.AnyEvent, at: int) -> bool:
+    """Apply an event of a plain step from the log. Returns False, changing nothing, if it is any other event."""
+    kind, state = type(event), style.state
+    if state.gone or state.gone_children or state.reversals or state.earlier or state.spends or state.fork is not None:
+        return False
+    if kind is e.TaskScheduled:
+        return _fold_scheduled(style, event, at)  # type: ignore[arg-type]  # mypy does not narrow by ``kind``
+    return kind is e.TaskSucceeded and _fold_success(state, event, at)  # type: ignore[arg-type]
+
+
+def _fold_scheduled(style: CodeStyle, event: e.TaskScheduled, at: int) -> bool:
+    if event.again is not None or event.cover is not None or event.inline or event.early:
+        return False
+    state, index, policy = style.state, style.index, event.policy
+    if event.add:
+        index.register(event.add)
+    number = state.seq = state.seq + 1
+    state.at = at
+    state.tasks[number] = OpenTask(event.step, event.input, at, policy, undo=event.undo)
+    entry = state.entries[number] = Entry(
+        EntryId(number),
+        readable_path(event.at, state.names),
+        "step",
+        digest=event.digest,
+        optional=policy.effect == "pure",
+    )
+    if policy.effect == "irreversible":
+        entry.once = event.step
+    index.add(entry)
+    return True
+
+
+def _fold_success(state: CodeState, event: e.TaskSucceeded, at: int) -> bool:
+    number = event.task
+    task, entry = state.tasks.get(number), state.entries.get(number)
+    if task is None or entry is None or entry.status != "open" or event.spent is not None:
+        return False
+    if task.undo is not None or task.undo_of or task.policy.deadline_ms:
+        return False
+    state.seq += 1
+    state.at = at
+    del state.tasks[number]
+    state.steps_done += 1
+    entry.status = "done"
+    entry.output = event.output
+    state.facts.append(number)
+    return True

@@ -98,6 +98,10 @@ class Kernel:
         if own is not None:
             own(self.style, event)
 
+    def fold(self, event: AnyEvent, *, at: int) -> None:
+        """Apply the next event of a log, by the fast path of the style if it has one."""
+        self.evolve(event, at=at)
+
     def effects(self, event: AnyEvent) -> Sequence[AnyEffect]:
         """Return the effects of the event that was just applied."""
         make = self._effects.get(type(event))

@@ -194,7 +194,7 @@ class Loader:
                     machine = self._new_machine(row.style, row.workflow, row.version, actor.uid, body)
                 begin_at(machine, loaded)
                 for stored in loaded.events:
-                    machine.evolve(e.decode(stored.body), at=stored.at)
+                    machine.fold(e.decode(stored.body), at=stored.at)
                 break
             except MissingInputs as missing:
                 for version in missing.versions:

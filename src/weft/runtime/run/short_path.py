@@ -47,7 +47,7 @@ def take_plain(run: PlainRun, posted: PendingCommand) -> bool:
     draft = run.open_draft()  # opened before the event is recorded, because it begins after the last event
     if driver is None:
         return _take_success(run, posted, command, draft)
-    event = plain.take_success(run.machine, command, run.now_ms)
+    event = plain.take_success(run.machine.style, command, run.now_ms)
     if event is None:
         return False
     draft.record(e.encode(event), run.now_ms)
@@ -76,7 +76,7 @@ def schedule_plain(run: PlainRun, ask: c.ScheduleTask) -> Entry | None:
     if run.pending or run.reading is not None or not run.ports.short_path:
         return None
     draft, now = run.open_draft(), run.now_ms
-    scheduled = plain.schedule_task(run.machine, ask, now)
+    scheduled = plain.schedule_task(run.machine.style, ask, now)
     if scheduled is None:
         return None
     event, entry, effect = scheduled
