@@ -308,8 +308,10 @@ def project_table(path: Path = PROJECT_FILE) -> dict[str, Any]:
         return {}
     try:
         tool = _parse_project(path.read_text("utf-8")).get("tool", {})
-    except (OSError, ValueError):
-        return {}
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{path} cannot be read: {error}.", hint="Correct it: its settings would be ignored otherwise."
+        ) from error
     table = tool.get("weft", {}) if isinstance(tool, dict) else {}
     if not isinstance(table, dict):
         raise UsageError("[tool.weft] in pyproject.toml is not a table.", hint='[tool.weft] url = "sqlite:///weft.db"')

@@ -162,6 +162,15 @@ def test_plain_cells_can_block_where_no_loop_runs(tmp_path: Path) -> None:
     assert (ran.stdout, ran.stderr) == ("box of soup\n", "")
 
 
+@pytest.mark.proof
+def test_a_cell_does_not_block_the_loop_on_which_another_has_hosted(tmp_path: Path) -> None:
+    """That loop stands still between cells, so the call would wait for ever."""
+    refused = "try:\n    app.sync.start(order('tea'))\nexcept weft.LoopRunning as error:\n    print(error.hint)"
+    ran = run_cells(tmp_path, DEFINE, "print(await (await app.start(order('soup'))).result())", refused)
+    hint = "Use await there: await app.start(...). In a notebook, use either await or app.sync."
+    assert (ran.stdout, ran.stderr) == (f"box of soup\n{hint}\n", "")
+
+
 def test_a_kernel_hosts_between_cells_and_ends_cleanly(tmp_path: Path) -> None:
     manager = KernelManager(shutdown_wait_time=60)  # after that it is killed, and cannot end cleanly
     env = {"HOME": str(tmp_path), "WEFT_URL": "sqlite:///weft.db", "PATH": "", "PYTHONPATH": str(ROOT)}

@@ -104,6 +104,48 @@ def test_a_project_file_with_a_wrong_setting(weft: Weft, folder: Path) -> None:
     assert "store" not in checks  # it fails for the same reason
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("WEFT_EVENTS_URL", "nowhere", "WEFT_EVENTS_URL is 'nowhere', which is not a URL"),
+        ("WEFT_EVENTS_URL", "https://chat.example.com", "needs WEFT_EVENTS_SECRET"),
+        ("WEFT_LOGS", "maybe", "WEFT_LOGS='maybe' is not one of on, off"),
+        ("WEFT_PUBLIC_URL", "nowhere", "WEFT_PUBLIC_URL is 'nowhere', which is not a URL"),
+        ("WEFT_JWT_ISSUER", "https://login.example.com", "also set WEFT_JWT_AUDIENCE, WEFT_JWT_JWKS"),
+        ("WEFT_HTTP_ALLOW", "10.0.0.0/99", "is not an address, network or host name"),
+        ("WEFT_HOT", "soon", "'soon' is not a policy"),
+        ("WEFT_REDIS", "http://127.0.0.1", "is not the URL of a Redis server"),
+    ],
+)
+def test_a_value_that_a_host_would_refuse(
+    weft: Weft, monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    checks = found(weft)
+    assert said in " ".join(one["text"] for one in checks["settings"] if one["state"] == "fail")
+    assert all(one["todo"] for one in checks["settings"] if one["state"] == "fail")
+
+
+def test_a_redis_server_that_is_away(weft: Weft, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_REDIS", f"redis://:{SECRET}@127.0.0.1:1")
+    (redis,) = found(weft)["Redis"]
+    assert redis["state"] == "warn"
+    assert "has not answered yet" in redis["text"]
+    assert SECRET not in redis["text"]
+
+
+def test_a_url_that_is_no_store(weft: Weft) -> None:
+    (store,) = found(weft, "--url", "mysql://ann@db/shop")["store"]
+    assert store["text"] == "'mysql://ann@db/shop' is not the URL of a store."
+
+
+def test_a_file_that_is_no_database(weft: Weft, folder: Path) -> None:
+    (folder / "weft.db").write_bytes(b"hello")
+    (store,) = [one for one in found(weft)["store"] if one["state"] == "fail"]
+    assert "is not a SQLite database" in store["text"]
+    assert store["todo"] == "Name another file. This one was not changed."
+
+
 def test_a_store_of_another_program(weft: Weft, folder: Path) -> None:
     connection = sqlite3.connect(folder / "weft.db")
     connection.execute("CREATE TABLE notes (text)")

@@ -105,12 +105,22 @@ def test_a_project_whose_settings_have_the_wrong_type_is_refused(tmp_path: Path,
         project_text("url", file)
 
 
-def test_a_project_without_settings_or_that_cannot_be_read_sets_nothing(tmp_path: Path) -> None:
+def test_a_project_without_settings_sets_nothing(tmp_path: Path) -> None:
     file = tmp_path / "pyproject.toml"
     assert project_table(file) == {}
-    for text in ("[project]\n", "not toml", "tool = 1"):
+    for text in ("[project]\n", "tool = 1"):
         file.write_text(text)
         assert project_table(file) == {}
+
+
+@pytest.mark.parametrize("text", [b'[tool.weft\nurl = "sqlite:///shop.db"\n', b"\xff\xfe"])
+def test_a_project_that_cannot_be_read_is_refused(tmp_path: Path, text: bytes) -> None:
+    """Otherwise a slip of the pen would lead to another store, and to no retention."""
+    file = tmp_path / "pyproject.toml"
+    file.write_bytes(text)
+
+    with pytest.raises(UsageError, match=r"pyproject\.toml cannot be read"):
+        project_table(file)
 
 
 def test_the_environment_names_the_store_before_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

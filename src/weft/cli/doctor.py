@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from weft.cli.checkup import DoctorLine, fail
 from weft.cli.machine_checks import check_extras, check_packages, check_port, check_python, check_settings, check_web
 from weft.cli.output import SafeText, console, print_json
+from weft.cli.settings_checks import check_redis, check_values
 from weft.cli.store_access import is_server, url_of
 from weft.cli.store_checks import check_redis_server, check_store
 from weft.core.plurals import pluralize
 from weft.errors import WeftError
+from weft.stores.redis_use import redis_use
 
 STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
@@ -49,9 +51,13 @@ def _findings(port: int, url: str | None, app: str | None) -> Iterator[DoctorLin
     if is_server(address):
         yield from _guarded("server", lambda: asyncio.run(check_redis_server(address)))
         return
+    values = list(_guarded("settings", lambda: check_values(address)))
+    yield from values
     yield from _guarded("web UI", check_web)
     yield from _guarded("port", lambda: check_port(port))
     yield from _guarded("store", lambda: asyncio.run(check_store(address)))
+    if not values and (redis := redis_use(store=address)) is not None:
+        yield from _guarded("Redis", lambda: asyncio.run(check_redis(redis, address)))
 
 
 def _guarded(check: str, findings: Callable[[], Iterable[DoctorLine]]) -> Iterator[DoctorLine]:

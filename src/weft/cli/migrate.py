@@ -34,10 +34,12 @@ async def pending_migrations(address: str) -> list[tuple[str, str]]:
     """Return the names and the SQL of the migrations that are not applied yet."""
     if address.startswith("sqlite:"):
         # Imported here, because it imports the SQLite library.
+        from weft.stores.sqlite.connection import translate_errors
         from weft.stores.sqlite.schema import pending_migrations as pending_in_sqlite
 
         path = sqlite_file(address) if store_exists(address) else None
-        return [(f"{file.stem}.sql", file.read_text("utf-8")) for file in pending_in_sqlite(path)]
+        with translate_errors(sqlite_file(address)):
+            return [(f"{file.stem}.sql", file.read_text("utf-8")) for file in pending_in_sqlite(path)]
     if not address.startswith(("postgresql://", "postgres://")):
         raise UsageError(f"{address} has no schema.", hint="Name a store: --url postgresql://user@host/database")
     require("postgres", "A store in Postgres")
@@ -49,9 +51,11 @@ async def pending_migrations(address: str) -> list[tuple[str, str]]:
 async def missing_tables(address: str) -> list[str]:
     """Return the tables that a store with this version's schema should have and lacks."""
     if address.startswith("sqlite:"):
+        from weft.stores.sqlite.connection import translate_errors
         from weft.stores.sqlite.schema import missing_tables as missing_in_sqlite
 
-        return missing_in_sqlite(sqlite_file(address))
+        with translate_errors(sqlite_file(address)):
+            return missing_in_sqlite(sqlite_file(address))
     from weft.stores.postgres.schema import missing_tables as missing_in_postgres
 
     return [*await missing_in_postgres(address)]

@@ -17,6 +17,7 @@ from weft.errors import NotAllowed, WeftError
 from weft.ports.run_query import RunQuery
 from weft.ports.store import OPEN_STATUSES
 from weft.runtime.service import RunService
+from weft.stores import open_store
 
 SKEW_MS = 1_000
 SKEW_MS_MAX = 60_000
@@ -31,6 +32,7 @@ NETWORK_SYSTEMS = frozenset(
 async def check_store(address: str) -> list[DoctorLine]:
     """Check a store: its place, whether it opens, its schema, its clock, and its hosts."""
     found: list[DoctorLine] = []
+    open_store(address)  # opens nothing yet, and refuses what is no store
     if address.startswith("memory:"):
         return [warn("store", f"{address} keeps runs only in the process that has it", "Use sqlite:///weft.db.")]
     if address.startswith("sqlite:"):

@@ -21,7 +21,7 @@ def project_log_limits(path: Path = PROJECT_FILE) -> LogLimits | None:
     """
     switch = variable("WEFT_LOGS")
     if switch and switch not in SWITCHES:
-        raise UsageError(f"WEFT_LOGS={switch!r} is not one of on, off.")
+        raise UsageError(f"WEFT_LOGS={switch!r} is not one of on, off.", hint="Write WEFT_LOGS=off, or unset it.")
     keep, limits = read_log_limits(project_table(path).get("logs", {}))
     return limits if (SWITCHES[switch] if switch else keep) else None
 

@@ -18,7 +18,9 @@ class LoopCalls:
     """The blocking calls that are under way on one event loop. Any thread but that of the loop may make them."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """``loop`` is that of the calling thread."""
         self._loop = loop
+        self._thread = threading.get_ident()
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._waiting: set[Future[Any]] = set()
@@ -27,7 +29,7 @@ class LoopCalls:
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the loop and return its result. The caller's context variables are set there.
 
-        Raises NotRunning if the loop ends before the coroutine does.
+        Raises NotRunning if the loop ends before the coroutine does, and LoopRunning in the thread of the loop.
         """
         try:
             future = self._submit(coroutine)
@@ -52,6 +54,11 @@ class LoopCalls:
         with self._lock:
             if self._closed:
                 raise _closed("It is closed.")
+            if threading.get_ident() == self._thread and not self._loop.is_closed():
+                raise LoopRunning(
+                    "This call blocks, but the engine works on the event loop of this thread, which would stand still.",
+                    hint="Use await there: await app.start(...). In a notebook, use either await or app.sync.",
+                )
             future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
             self._waiting.add(future)
             return future
