@@ -3,16 +3,18 @@
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 import weft
 from weft.core.goal.catalogue import Checkup, StepHealthChanged, StepRegistered, StepUnregistered, StepUpdated
 from weft.core.goal.checks import BadStep
-from weft.errors import Conflict, NameTaken, UnknownStep
+from weft.core.ids import Millis
+from weft.errors import Conflict, Corrupt, NameTaken, UnknownStep
 from weft.goals import LoadedSteps, load_steps
 from weft.ports.definitions import Definition
 from weft.ports.store import Store
-from weft.runtime.catalogue_log import CATALOGUE, StoredCatalogue
+from weft.runtime.catalogue_log import CATALOGUE, FEW_BYTES, StoredCatalogue
 from weft.runtime.clock import SystemClock
 from weft.runtime.goal_language import GOAL_LANGUAGES
 from weft.stores.memory import MemoryStore
@@ -170,6 +172,32 @@ def test_many_steps_are_read_in_a_thread_and_once() -> None:
 DOUBLE = {
     "steps": {"double": {"script": {"lua": "return {y = 2 * x}"}, "needs": {"x": "integer"}, "gives": {"y": "integer"}}}
 }
+
+
+@pytest.mark.parametrize(("good", "read_in_thread"), [(500, True), (3, False)])
+def test_events_are_read_one_by_one_and_a_damaged_append_is_not_read_in_part(
+    good: int, *, read_in_thread: bool
+) -> None:
+    async def scenario() -> int:
+        store, pauses = MemoryStore(), 0
+
+        def give_way() -> None:
+            nonlocal pauses
+            pauses += 1
+
+        events = [StepRegistered(step=step) for step in steps(**{f"s{number}": {} for number in range(good)}).steps]
+        body = msgspec.json.encode([*events, {"type": "unheard_of"}])
+        assert (len(body) > FEW_BYTES) == read_in_thread
+        await store.definitions.put(
+            Definition(name=CATALOGUE, version="1", style="catalogue", body=body, created_at=Millis(0))
+        )
+        catalogue = StoredCatalogue(store.definitions, SystemClock(), give_way=give_way)
+        with pytest.raises(Corrupt):
+            await catalogue.refresh()
+        assert not catalogue.steps
+        return pauses
+
+    assert asyncio.run(scenario()) == (good if read_in_thread else 0)
 
 
 def an_app(url: str) -> weft.App:

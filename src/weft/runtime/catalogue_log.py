@@ -8,7 +8,7 @@ same number cannot both succeed, so the loser reads the new append and decides a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
@@ -22,6 +22,7 @@ from weft.core.goal.catalogue import (
     StepRegistered,
     StepUnregistered,
     StepUpdated,
+    decode,
 )
 from weft.core.goal.checks import BadStep
 from weft.core.goal.definitions import StepDef
@@ -43,7 +44,7 @@ FEW_BYTES = 8 * 1024
 Decide = Callable[[Catalogue], Sequence[AnyCatalogueEvent]]
 
 _encode = msgspec.json.Encoder().encode
-_decoder: msgspec.json.Decoder[list[AnyCatalogueEvent]] = msgspec.json.Decoder(list[AnyCatalogueEvent])
+_decoder: msgspec.json.Decoder[list[msgspec.Raw]] = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 class CatalogueRecord(msgspec.Struct, frozen=True):
@@ -106,10 +107,10 @@ class StoredCatalogue:
         if number != self._appends + 1:  # another call has read it meanwhile
             return
         if len(append.body) <= FEW_BYTES:
-            self._known = _evolve_catalogue(self._known, append)
+            self._known = _evolve_catalogue(self._known, list(_decode_events(append)))
         else:
             copied = self._known.copy()
-            known = await self._in_thread(lambda: _evolve_catalogue(copied, append, self.give_way))
+            known = await self._in_thread(lambda: _evolve_catalogue(copied, _decode_events(append), self.give_way))
             if number != self._appends + 1:
                 return
             self._known = known
@@ -194,17 +195,19 @@ class StoredCatalogue:
         ]
 
 
-def _decode_events(append: Definition) -> list[AnyCatalogueEvent]:
+def _decode_events(append: Definition) -> Iterator[AnyCatalogueEvent]:
+    """Decode one event after the other: decoding thousands in one call would keep the interpreter lock."""
     try:
-        return _decoder.decode(append.body)
+        for event in _decoder.decode(append.body):
+            yield decode(event)
     except msgspec.DecodeError as error:
         raise Corrupt(f"Append {append.version} of the catalogue cannot be read: {error}.") from error
 
 
 def _evolve_catalogue(
-    catalogue: Catalogue, append: Definition, give_way: Callable[[], None] = lambda: None
+    catalogue: Catalogue, events: Iterable[AnyCatalogueEvent], give_way: Callable[[], None] = lambda: None
 ) -> Catalogue:
-    for event in _decode_events(append):
+    for event in events:
         catalogue.evolve(event)
         give_way()
     return catalogue
