@@ -70,17 +70,17 @@ async def colons(url: str, deadline: float) -> Counter[str]:
     return found
 
 
-def _document(*numbers: int) -> dict[str, object]:
-    steps = {f"s{number}": {"step": "add", "gives": {"fact": "string"}} for number in numbers}
-    return {"document": {"weft": "steps/1", "steps": steps}}
+def _document(*numbers: int, seconds: int = 1) -> dict[str, object]:
+    step = {"step": "add", "gives": {"fact": "string"}, "timeout": f"{seconds}s"}
+    return {"document": {"weft": "steps/1", "steps": {f"s{number}": step for number in numbers}}}
 
 
 async def document(url: str, deadline: float) -> Counter[str]:
-    """Register 2,000 steps that give one fact in one request, and replace them again and again."""
+    """Register 2,000 steps that give one fact in one request, and replace all of them again and again."""
     found: Counter[str] = Counter()
     caller, method = Caller(url), "POST"
     while time.monotonic() < deadline:
-        status, _ = await caller.ask(method, "/api/v1/steps", _document(*range(STEPS)))
+        status, _ = await caller.ask(method, "/api/v1/steps", _document(*range(STEPS), seconds=1 + found.total()))
         found[f"{method} {status}"] += 1
         method = "PUT"
     return found
