@@ -260,3 +260,32 @@ class TestOnAPhone:
         expect(page.locator("#bottom-panel").get_by_role("region", name="Input")).to_contain_text("sent-to-a-phone")
         page.get_by_role("group", name="What is shown").get_by_role("button", name="Picture").click()
         expect(page.get_by_role("application")).to_be_visible()
+
+    def test_the_picture_opens_as_a_whole_also_below_a_long_explanation(self, page: Page, shop: Served) -> None:
+        shop.start("leads", "whole", company="Acme", domains=["acme.example"])
+        shop.until_event("whole", "ask_opened")
+        page.goto("/runs/whole")
+        expect(page.get_by_label("Why it stands")).to_contain_text("waits for an answer")
+        expect_in_sight(page, "nurture")
+        page.goto("/runs/whole?pane=log")
+        expect(page.locator("#bottom-panel").get_by_text("Nurture Acme?").first).to_be_visible()
+        page.get_by_role("group", name="What is shown").get_by_role("button", name="Picture").click()
+        expect_in_sight(page, "nurture")
+
+    def test_a_pane_is_not_covered_by_what_is_selected(self, page: Page, shop: Served) -> None:
+        path = failed(shop, "covered")
+        page.goto(f"{path}?tab=data")
+        details = page.get_by_role("heading", name="charge", level=2)
+        data = page.locator("#bottom-panel").get_by_role("region", name="Input")
+        expect(data).to_contain_text("covered")
+        expect(details).to_have_count(0)
+        page.goto(path)
+        expect(details).to_be_visible()
+        page.get_by_role("group", name="What is shown").get_by_role("button", name="Data").click()
+        expect(details).to_have_count(0)
+        expect(data).to_be_visible()
+
+
+def expect_in_sight(page: Page, box: str) -> None:
+    """Wait until a box lies within the picture."""
+    expect(page.locator(f".picture .react-flow__node[data-id='b:{box}']")).to_be_in_viewport(ratio=0.99)

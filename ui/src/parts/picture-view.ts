@@ -1,6 +1,7 @@
 /**
  * Where one looks at a picture. It moves only when a person moves it, or selects what is out of sight; a picture that
- * follows its run shows all that has come until a person has moved it.
+ * follows its run shows all that has come until a person has moved it. Until a person does anything, it opens again
+ * whenever its place gets another size: what is above it comes little by little.
  */
 import { useReactFlow } from "@xyflow/react";
 import { useCallback, useEffect, useLayoutEffect, useRef, type PointerEvent, type RefObject } from "react";
@@ -12,6 +13,8 @@ import { markOf } from "./picture-look";
 import { centred, firstView, fitted, held, isInSight, nearest, type Size } from "./picture-walk";
 
 const ACTIVE: ReadonlySet<Mark> = new Set(["working", "waiting", "queued"]);
+
+const TOUCHES = ["pointerdown", "keydown", "wheel"] as const;
 
 type SteadyView = { open: () => void; fit: () => void; onMove: (event: unknown) => void; onPointer: (event: PointerEvent) => void };
 
@@ -25,6 +28,8 @@ export function useSteadyView(element: RefObject<HTMLDivElement | null>, { pictu
     shown.current = picture;
     void flow.setViewport(firstView(picture, sizeOf(element), boxOf(picture, selected) ?? activeBox(picture, standing)));
   }, [flow, picture, selected, standing, element]);
+
+  useOpenedAgain(element, shown, open);
 
   useEffect(() => {
     if (follows !== null && follows > 0) isMoved.current = false;
@@ -63,6 +68,36 @@ export function useSteadyView(element: RefObject<HTMLDivElement | null>, { pictu
       if (area) pointer.current = { x: event.clientX - area.left, y: event.clientY - area.top };
     },
   };
+}
+
+/** Open the picture again if its place gets another size before a person has done anything, or had none before. */
+function useOpenedAgain(element: RefObject<HTMLDivElement | null>, shown: RefObject<DrawnPicture | null>, open: () => void): void {
+  const kept = useRef(open);
+  useEffect(() => {
+    kept.current = open;
+  });
+  useEffect(() => {
+    const place = element.current;
+    if (place === null) return undefined;
+    let before = sizeOf(element);
+    let isTouched = false;
+    const touch = (): void => { isTouched = true; };
+    const observer = new ResizeObserver(() => {
+      const size = sizeOf(element);
+      if (shown.current !== null && size.width > 0 && !isSame(size, before) && (!isTouched || before.width === 0)) kept.current();
+      before = size;
+    });
+    observer.observe(place);
+    for (const name of TOUCHES) window.addEventListener(name, touch, true);
+    return () => {
+      observer.disconnect();
+      for (const name of TOUCHES) window.removeEventListener(name, touch, true);
+    };
+  }, [element, shown]);
+}
+
+function isSame(one: Size, other: Size): boolean {
+  return one.width === other.width && one.height === other.height;
 }
 
 function sizeOf(element: RefObject<HTMLElement | null>): Size {

@@ -5,6 +5,7 @@ import { useEffect, useMemo, useRef, useState, type ReactElement } from "react";
 
 import { Problem } from "../api/client";
 import type { RunDetail } from "../api/schema";
+import { useNarrow } from "../parts/narrow";
 import { Picture } from "../parts/picture";
 import { ProblemNote } from "../parts/problem";
 import { Timeline } from "../parts/timeline";
@@ -27,7 +28,7 @@ import { NotFound } from "./run/not-found";
 import { RunDialog } from "./run/run-dialog";
 import { childOf, useSelection } from "./run/selection";
 import { useSent } from "./run/sent";
-import { PaneTabs, usePane } from "./run/panes";
+import { PaneTabs, usePane, type Pane } from "./run/panes";
 import { PastNote } from "./run/past";
 import { TravelBar } from "./run/travel-bar";
 import { RunTree, useHasRelatives } from "./run/tree";
@@ -74,7 +75,7 @@ function RunScreen({ chosen, run, error }: { chosen: RunChosen; run: RunDetail; 
   const hasRelatives = useHasRelatives(run, isExplained);
   const pane = usePane();
   const lower = useTabs(chosen, run);
-  const automatic = useSelectedFailure(chosen, run);
+  const automatic = useSelectedFailure(chosen, run, pane);
   const sent = useSent(chosen.id);
   const follows = chosen.at === null && (chosen.sel === null || chosen.sel === automatic) ? sent : null;
   useRunKeys(chosen, run);
@@ -138,10 +139,12 @@ function NoPicture({ run, error, retry }: { run: RunDetail; error: unknown; retr
   return error ? <ProblemNote error={error} retry={retry} /> : <p className="run-none muted">The picture is being laid out…</p>;
 }
 
-/** A failed run opens at its failure. Returns what was selected by that and not by a person. */
-function useSelectedFailure(chosen: RunChosen, run: RunDetail): string | null {
+/** A failed run opens at its failure, unless that would cover what was asked for. Returns what was selected by that and not by a person. */
+function useSelectedFailure(chosen: RunChosen, run: RunDetail, pane: Pane): string | null {
   const isDone = useRef(false);
-  const [automatic] = useState(() => (run.status === "failed" && chosen.at === null ? run.failure?.box || run.failure?.location || null : null));
+  const isCovering = useNarrow() && pane !== "picture";
+  const isWanted = run.status === "failed" && chosen.at === null && !isCovering;
+  const [automatic] = useState(() => (isWanted ? run.failure?.box || run.failure?.location || null : null));
   useEffect(() => {
     if (isDone.current) return;
     isDone.current = true;

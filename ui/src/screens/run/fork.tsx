@@ -49,9 +49,9 @@ export function ForkDialog({ run, before, at, onClose }: Props): ReactElement {
       </div>
       <label className="column">Work that the original has performed
         <select value={typed.effects} onChange={(event) => change({ effects: event.target.value as Typed["effects"] })}>
-          <option value="perform">is performed again where the fork comes to it</option>
-          <option value="reuse">is taken over where it was done with the same input</option>
-          <option value="none">is not performed: the fork only replays</option>
+          <option value="perform">is performed again</option>
+          <option value="reuse">is kept if its input is the same</option>
+          <option value="none">is only replayed</option>
         </select>
       </label>
       {"problem" in body ? <p className="refused">{body.problem}</p> : <DryRunNote {...dry} />}
