@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -37,6 +37,15 @@ class StreamEntry(msgspec.Struct, frozen=True):
     fields: Mapping[bytes, bytes]
     size: int = 0
     """How many bytes it takes in memory, about."""
+
+
+class PublishedEntry(NamedTuple):
+    """What is known of an entry without reading the rest of it. Anybody may have written it."""
+
+    token: str
+    """Empty if it has none, and cut if it is long."""
+    is_given: bool
+    """Whether it was given to somebody who has not acknowledged it."""
 
 
 class StreamServer(Protocol):
@@ -78,8 +87,8 @@ class StreamServer(Protocol):
         """Acknowledge and delete entries. Those that are gone do not matter."""
         ...
 
-    async def tokens(self, stream: str) -> Mapping[str, str]:
-        """Return the ids of all entries of a stream, each with its token; empty if it has none, cut if it is long."""
+    async def published(self, stream: str) -> Mapping[str, PublishedEntry]:
+        """Return all entries of a stream by their ids, without what may be large."""
         ...
 
     async def members(self, key: str, new: Sequence[str] = ()) -> frozenset[str]:

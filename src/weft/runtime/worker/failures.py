@@ -86,6 +86,12 @@ def unknown_step(step: str) -> UnknownStep:
     return UnknownStep(f'No step "{step}" is registered here.', hint=hint)
 
 
+def report_timeout(effect: PerformTask) -> c.ReportTaskFailed:
+    """Return the report of an attempt that another process has not ended in time."""
+    failure = failure_of_step(AttemptTimedOut(), step=effect.step, location=effect.location, attempts=effect.attempt)
+    return c.ReportTaskFailed(effect.task, effect.attempt, effect.delivery, _timed_out(failure, effect))
+
+
 def _timed_out(failure: Failure, effect: PerformTask) -> Failure:
     unknown = effect.policy.effect == "irreversible"
     return msgspec.structs.replace(

@@ -7,8 +7,10 @@ from typing import Literal
 
 import msgspec
 
-Happened = Literal["published", "answered", "old", "bad", "lost", "again", "withdrawn"]
-"""``old``: answers to tasks that nobody waits for. ``again``: tasks whose entries were missing."""
+Happened = Literal["published", "answered", "old", "bad", "lost", "overdue", "again", "withdrawn"]
+"""``old``: answers to tasks that nobody waits for. ``overdue``: attempts that took longer than their timeout.
+``again``: tasks whose entries were missing.
+"""
 
 NAMED = 3
 

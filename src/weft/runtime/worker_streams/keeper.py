@@ -1,4 +1,4 @@
-"""Look after published tasks: settle those of dead workers, publish missing ones again, and remove unwanted ones.
+"""Look after published tasks: settle those of dead and slow workers, publish missing ones again, remove unwanted ones.
 
 One host at a time does this. Entries are read before rows, and a row is written before its entry. So an entry without a
 row is unwanted. A row without an entry may be about to get one, so its task is published again only after a lease.
@@ -15,9 +15,10 @@ from weft.core.ids import RunUid
 from weft.ports.tasks import STREAM, TaskOffer
 from weft.ports.worker_streams import StreamEntry
 from weft.runtime.shared import Offered
+from weft.runtime.worker_streams.overdue import OverdueTasks
 from weft.runtime.worker_streams.parts import StreamParts
 from weft.runtime.worker_streams.publish import StreamPublisher
-from weft.runtime.worker_streams.tokens import Identity, claimed_identity, offer_identity
+from weft.runtime.worker_streams.tokens import Identity, claimed_ticket, offer_identity
 from weft.tokens import InvalidToken
 
 log = logging.getLogger("weft")
@@ -33,6 +34,7 @@ class StreamKeeper:
     def __init__(self, parts: StreamParts, publisher: StreamPublisher) -> None:
         self._parts = parts
         self._publisher = publisher
+        self._overdue = OverdueTasks(parts)
         self._missed: dict[Identity, float] = {}
         """When the entry of each row was first missing, on the monotonic clock."""
         self._again: set[Identity] = set()
@@ -44,9 +46,11 @@ class StreamKeeper:
         streams = await self._parts.prepare(streams)
         for stream in streams:
             await self.expire(stream)
+        published = {stream: await server.published(stream) for stream in streams}
+        await self._overdue.end(published)
         held = {
-            stream: {number: claimed_identity(token) for number, token in (await server.tokens(stream)).items()}
-            for stream in streams
+            stream: {number: _claimed_identity(entry.token) for number, entry in entries.items()}
+            for stream, entries in published.items()
         }
         taken = await self._parts.store.tasks.taken_by([STREAM], limit=ROWS_MAX, with_body=False)
         if len(taken) == ROWS_MAX:
@@ -122,3 +126,8 @@ class StreamKeeper:
             log.warning("weft: published %d tasks again whose entries were missing in Redis", len(added))
         for identity in missing:
             del self._missed[identity]
+
+
+def _claimed_identity(token: str) -> Identity | None:
+    ticket = claimed_ticket(token)
+    return ticket.identity if ticket is not None else None

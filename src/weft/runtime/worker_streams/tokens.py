@@ -48,6 +48,12 @@ class TaskTicket(msgspec.Struct, frozen=True, array_like=True):
         """Return which delivery of which task this is."""
         return self.uid, self.task, self.attempt, self.delivery
 
+    @property
+    def timeout_s(self) -> int:
+        """Return how long the attempt may take, rounded up; 0 for no limit."""
+        seconds = self.until_s - self.issued_s
+        return seconds if 0 < seconds < VALID_S else 0
+
     def offer(self) -> TaskOffer:
         """Return an offer with only the fields by which a store finds the task."""
         uid, task, attempt, delivery = self.identity
@@ -106,9 +112,9 @@ class StreamTokens:
         return known
 
 
-def claimed_identity(token: str) -> Identity | None:
-    """Return which task a token claims to be for, without a proof; None if it claims nothing."""
+def claimed_ticket(token: str) -> TaskTicket | None:
+    """Return what a token claims, without a proof; None if it claims nothing."""
     try:
-        return unpack(token.partition(".")[2].partition(".")[0], TaskTicket).identity
+        return unpack(token.partition(".")[2].partition(".")[0], TaskTicket)
     except InvalidToken:
         return None

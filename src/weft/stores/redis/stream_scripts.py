@@ -83,15 +83,19 @@ return {cursor, found}
 """
 )
 
-# Returns ids and tokens without the rest, which may be large.
-TOKENS = (
+# Returns ids, tokens, and whether they were given to somebody, without the rest, which may be large.
+PUBLISHED = (
     _FUNCTIONS
     + """
-local found = redis.call('XRANGE', KEYS[1], ARGV[1], '+', 'COUNT', ARGV[2])
+local found = redis.call('XRANGE', KEYS[1], ARGV[2], '+', 'COUNT', ARGV[3])
+if #found == 0 then return found end
+local given = {}
+for _, pending in ipairs(redis.call('XPENDING', KEYS[1], ARGV[1], found[1][1], found[#found][1], ARGV[3])) do
+    given[pending[1]] = 1
+end
 local answer = {}
 for _, entry in ipairs(found) do
-    answer[#answer + 1] = entry[1]
-    answer[#answer + 1] = token_of(entry[2])
+    answer[#answer + 1] = {entry[1], token_of(entry[2]), given[entry[1]] or 0}
 end
 return answer
 """

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft.errors import Unavailable
-from weft.ports.worker_streams import ENTRY_BYTES_MAX, NewEntry, StreamEntry, StreamsInCluster
-from weft.stores.redis.stream_scripts import CLAIM, READ, TOKENS
+from weft.ports.worker_streams import ENTRY_BYTES_MAX, NewEntry, PublishedEntry, StreamEntry, StreamsInCluster
+from weft.stores.redis.stream_scripts import CLAIM, PUBLISHED, READ
 from weft.stores.urls import url_without_password
 
 if TYPE_CHECKING:
@@ -153,16 +153,16 @@ class RedisStreams:
         pipeline.xdel(stream, *ids)
         await self._call_server(pipeline.execute())
 
-    async def tokens(self, stream: str) -> Mapping[str, str]:
-        found: dict[str, str] = {}
+    async def published(self, stream: str) -> Mapping[str, PublishedEntry]:
+        found: dict[str, PublishedEntry] = {}
         start = "-"
         while True:
-            page = await self._call_server(self._shared_client.eval(TOKENS, 1, stream, start, str(PAGE)))
-            for number, token in zip(page[::2], page[1::2], strict=True):
-                found[number.decode()] = token.decode(errors="replace")
-            if len(page) < 2 * PAGE:
+            page = await self._call_server(self._shared_client.eval(PUBLISHED, 1, stream, GROUP, start, str(PAGE)))
+            for number, token, is_given in page:
+                found[number.decode()] = PublishedEntry(token.decode(errors="replace"), bool(is_given))
+            if len(page) < PAGE:
                 return found
-            start = f"({page[-2].decode()}"
+            start = f"({page[-1][0].decode()}"
 
     async def members(self, key: str, new: Sequence[str] = ()) -> frozenset[str]:
         pipeline = self._shared_client.pipeline(transaction=False)
