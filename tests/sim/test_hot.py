@@ -37,6 +37,8 @@ CAUGHT_BY = {
     "a_wal_is_marked_before_what_it_holds_is_committed": 6,
     "the_dead_commit_in_the_epoch_of_now": 13,
     "whatever_has_events_is_a_hop": 0,
+    "a_drain_without_an_answer_is_given_up": 3,
+    "a_new_wal_is_opened_before_the_tails_are_drained": 113,
 }
 """A seed that caught each bug; tried first, so that proving it again costs one world and not hundreds."""
 
@@ -113,7 +115,7 @@ CAUGHT_BY_A_SCENE: dict[str, Callable[[], None]] = {
         test_broken_wal.test_no_new_wal_is_opened_before_all_tails_are_drained_and_the_old_one_is_marked
     ),
 }
-"""Bugs that hardly any world catches, because too much must come together, and the scenes that bring it together."""
+"""Bugs that few worlds catch or none, because too much must come together, and the scenes that bring it together."""
 REACHED = (
     "acked by a WAL", "a hop was lost", "a lost hop was named", "a loss was told", "acked message", "acked answer",
     "acked cancel", "run_completed", "run_failed", "run_cancelled", "task_lost", "commit stale_epoch",
@@ -174,7 +176,7 @@ def test_a_planted_bug_of_the_hot_path_fails_the_test_of_its_rule(name: str) -> 
 
 
 def test_every_bug_of_the_hot_path_is_caught_by_a_world_or_a_scene() -> None:
-    assert CAUGHT_BY.keys() ^ CAUGHT_BY_A_SCENE.keys() == set(HOT_MUTANTS)
+    assert CAUGHT_BY.keys() | CAUGHT_BY_A_SCENE.keys() == set(HOT_MUTANTS)
 
 
 @pytest.mark.parametrize("name", HOT_MUTANTS)
