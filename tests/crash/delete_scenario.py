@@ -62,8 +62,9 @@ async def play(app: weft.App, folder: Path) -> None:
         await until_answered(lambda: deletion.delete(RunId(BY_HAND), "asked for", by="ann", key="once"))
         ledger.write("acked", "deleted")
         order = GcOrder(policy=read_policy({"completed": "1d"}), by="bob", reason="old")
-        await until_answered(lambda: Collector(app.service.store, NextWeek()).collect(order))
-        ledger.write("acked", "collected")
+        if ["acked", "collected"] not in ledger.lines():  # it would also delete the run that comes next
+            await until_answered(lambda: Collector(app.service.store, NextWeek()).collect(order))
+            ledger.write("acked", "collected")
         again = await app.start("child", {"name": "again"}, id=OLD[0], existing="attach")
         ledger.write("result", str(await again.result(timeout=100) == len(BIG) + 5))
 
