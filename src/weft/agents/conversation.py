@@ -66,14 +66,17 @@ class Conversations:
         """``put`` stores a blob and returns its digest; ``get`` returns the blob with a digest."""
         self.put = put
         self._get = get
-        # A turn begins where the turn before it ended, so it need not read the whole chain again.
+        # A turn begins where the turn of its run before it ended, so it need not read the whole chain again.
         self._recent: BoundedCache[str, Conversation] = BoundedCache(CACHE_BYTES_MAX, _size)
 
-    async def read(self, head: str) -> Conversation:
-        """Return the conversation that ends with this link. Raises BadValue, LimitExceeded, NotFound, Corrupt."""
+    async def read(self, head: str, run: str = "") -> Conversation:
+        """Return the conversation that ends with this link. The newest one of each run is kept in memory.
+
+        Raises BadValue, LimitExceeded, NotFound, Corrupt.
+        """
         newer: list[tuple[str, int, _Link]] = []
         place, total = head, 0
-        known = self._known(place)
+        known = self._known(run, place)
         while known is None:
             raw = await self._get(_digest(place))
             link = _read_link(place, raw)
@@ -81,7 +84,7 @@ class Conversations:
             _check_size(total)
             newer.append((place, len(raw), link))
             place = link.prev.at if link.prev is not None else ""
-            known = self._known(place)
+            known = self._known(run, place)
         if not newer:
             return known
         _check_size(known.total_bytes + total)
@@ -90,7 +93,7 @@ class Conversations:
             messages += link.messages
         is_tainted = known.is_tainted or any(link.is_tainted for _, _, link in newer)
         found = Conversation(tuple(messages), head, newer[0][1], known.total_bytes + total, is_tainted)
-        self._recent.put(head, found)
+        self._keep(run, found)
         return found
 
     def check_room(self, before: Conversation, messages: Sequence[ModelMessage]) -> None:
@@ -98,7 +101,7 @@ class Conversations:
         _check_size(before.total_bytes + len(_encode(messages)))
 
     async def append(
-        self, before: Conversation, messages: Sequence[ModelMessage], *, is_tainted: bool = False
+        self, before: Conversation, messages: Sequence[ModelMessage], *, run: str = "", is_tainted: bool = False
     ) -> Conversation:
         """Add messages to a conversation. When this returns, they are stored. Raises LimitExceeded."""
         is_tainted = is_tainted or before.is_tainted
@@ -108,7 +111,7 @@ class Conversations:
         head = f"cas://sha256:{await self.put(raw)}"
         total = before.total_bytes + len(raw)
         extended = Conversation((*before.messages, *messages), head, len(raw), total, is_tainted)
-        self._recent.put(head, extended)
+        self._keep(run, extended)
         return extended
 
     async def flatten(self, head: str) -> Conversation:
@@ -116,8 +119,15 @@ class Conversations:
         found = await self.read(head)
         return await self.append(EMPTY, found.messages, is_tainted=found.is_tainted) if found.head else EMPTY
 
-    def _known(self, place: str) -> Conversation | None:
-        return self._recent.get(place) if place else EMPTY
+    def _known(self, run: str, place: str) -> Conversation | None:
+        if not place:
+            return EMPTY
+        known = self._recent.get(run)
+        return known if known is not None and known.head == place else None
+
+    def _keep(self, run: str, conversation: Conversation) -> None:
+        if run:
+            self._recent.put(run, conversation)
 
 
 def _size(conversation: Conversation) -> int:

@@ -146,9 +146,10 @@ class ModelStep:
         asked = _read_input(given)
         alias = self._ports.aliases.get(asked.alias)
         port = self._ports.port(asked.alias)
-        before = await self._conversations.read(asked.head)
-        self._conversations.check_room(before, asked.add)
         task = current_task()
+        run_id = task.run_id if task is not None else ""
+        before = await self._conversations.read(asked.head, run_id)
+        self._conversations.check_room(before, asked.add)
         parts = await self._parts(asked)
         request = ModelRequest(
             messages=(*before.messages, *asked.add),
@@ -159,7 +160,6 @@ class ModelStep:
             key=task.key if task is not None else "",
             turn=asked.turn,
         )
-        run_id = task.run_id if task is not None else ""
         emit = _emit_to(task, asked)
         chunks = ChunkWriter(emit)
         chunks.add_results(asked.add, _turn_called(task, asked))
@@ -181,7 +181,7 @@ class ModelStep:
             await self._cache.remember(alias, request, run_id, reply)
         _report_spending(task, alias, reply.usage if reused is None else ModelUsage())
         said = (*asked.add, reply.message)
-        after = await self._conversations.append(before, said, is_tainted=asked.is_tainted is True)
+        after = await self._conversations.append(before, said, run=run_id, is_tainted=asked.is_tainted is True)
         assert after.held is not None
         answer = _model_answer(alias, reply, after.held, reused)
         return encode(answer, what=f"The model {alias.name} answered with")
