@@ -90,3 +90,9 @@ def test_a_place_that_cannot_be_written_is_said(weft: Weft) -> None:
     said = weft("init", "/proc/shop")
     assert said.code == 2
     assert "cannot be written" in said.err
+
+
+def test_a_name_that_no_file_system_takes(weft: Weft) -> None:
+    said = weft("init", "x" * 300)
+    assert said.code == 2
+    assert "cannot be written: File name too long" in said.err

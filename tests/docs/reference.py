@@ -187,11 +187,12 @@ def text(thing: Any) -> Iterator[str]:
     """The whole docstring, as Markdown."""
     lines = (inspect.getdoc(thing) or "").splitlines()
     for line in lines:
-        raised = re.fullmatch(r" {4}(\w+): (.*)", line)
+        raised = re.fullmatch(r" {4}(\w+(?:, \w+)*): (.*)", line)
         if line == "Raises:":
             yield from ("Raises:", "")
         elif raised:
-            yield f"- `{raised[1]}`: {as_markdown(raised[2])}"
+            names = raised[1].replace(", ", "`, `")
+            yield f"- `{names}`: {as_markdown(raised[2])}"
         else:
             yield as_markdown(line)
 

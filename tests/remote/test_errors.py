@@ -110,7 +110,7 @@ def test_a_server_from_before_there_were_reads(both: BothWays) -> None:
     with answering(404, "application/problem+json", msgspec.json.encode(problem)) as url:
         said = both.say(url, "list")
     assert said.code == 2
-    assert "runs an older Weft" in said.err
+    assert "the URL is wrong, or it runs an older Weft" in said.err
 
 
 def test_a_certificate_that_nobody_vouches_for(both: BothWays, tmp_path: Path) -> None:

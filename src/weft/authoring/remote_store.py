@@ -185,8 +185,8 @@ async def fetch_read_format(remote: Remote) -> ReadFormat:
         if error.code != UNKNOWN_ROUTE:
             raise
         raise UsageError(
-            f"The server at {remote.url} runs an older Weft, which this command line cannot read from.",
-            hint="Update Weft on the server, or use the weft command of its version.",
+            f"The server at {remote.url} has no API for this command line: the URL is wrong, or it runs an older Weft.",
+            hint="Check the path of the URL: it ends where the API is mounted. Else update Weft on the server.",
             code="usage.server_version",
         ) from error
     if about.format != FORMAT:

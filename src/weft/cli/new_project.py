@@ -28,11 +28,11 @@ OF_GIT = {".git"}
 def make_project(folder: str) -> None:
     """Write the files of a new project into a directory that is new or empty. Raises Refused, UsageError."""
     path = Path(folder).absolute()
-    _check_empty(path)
     names = {"name": _title(path.name) or "weft", "package": package_name(path.name)}
     templates = files("weft.cli") / "project"
     texts = {name: Template((templates / one).read_text("utf-8")).substitute(names) for name, one in FILES.items()}
     try:
+        _check_empty(path)
         path.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
             with (path / name).open("x", encoding="utf-8") as file:
