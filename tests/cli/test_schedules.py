@@ -1,10 +1,11 @@
 """``weft schedule``: list, add, next, trigger, backfill, pause, resume, remove."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Weft
+from tests.cli.conftest import Weft, hosting
 
 
 @pytest.fixture
@@ -85,6 +86,31 @@ def test_without_a_host_it_is_not_said_that_a_schedule_has_changed(scheduled: We
     assert said.code == 0
     assert "no process hosts nightly now; the next host will act on this." in said.err
     assert one(scheduled)["status"] == "active"
+
+
+def test_how_to_type_text_that_looks_like_a_number_is_said(weft: Weft, folder: Path) -> None:
+    with hosting(folder):
+        said = weft("schedule", "add", "often", "hello", "name=5", "--every", "1h")
+        assert said.code != 0
+        assert """name='"…"'""" in said.err
+        assert weft("schedule", "add", "often", "hello", 'name="5"', "--every", "1h").code == 0
+    assert one(weft, "often")["input"] == {"name": "5"}
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ("add", "often", "hello", "name=bo", "--every", "1h"),
+        ("trigger", "nightly"),
+        ("backfill", "nightly", "--from", "2025-11-01", "--to", "2025-11-04"),
+    ],
+    ids=lambda typed: typed[0],
+)
+def test_without_a_host_it_is_said_that_a_schedule_starts_nothing(scheduled: Weft, typed: tuple[str, ...]) -> None:
+    said = scheduled("schedule", *typed)
+
+    assert said.code == 0
+    assert f"no process hosts {typed[1]} now, so it starts nothing until one does" in said.err
 
 
 def test_a_backfill_says_how_many_times_there_are(scheduled: Weft) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -19,7 +19,7 @@ from weft.cli.store_access import open_service, store_label, url_of
 from weft.core import values
 from weft.core.ids import RunId
 from weft.core.schedule.calendar import schedule_id
-from weft.errors import UsageError
+from weft.errors import BadSchedule, UsageError
 from weft.observe.run_hosts import hosting_of
 from weft.runtime.schedule_form import ScheduleForm
 from weft.runtime.schedules import AddedSchedule, NominalTime, Period, Schedule
@@ -53,15 +53,18 @@ async def act_on_schedules(action: str, typed: Typed, *, url: str | None, app: s
         reason = typed.options.get("reason") or ""
         match action:
             case "add":
-                _print_added(await schedules.add(_form(typed), by=login()), json=json)
+                _print_added(await _add(schedules, _form(typed)), json=json)
+                await _say_if_not_hosted(service, typed.name)
             case "next":
                 count = int(typed.options.get("count") or 5)
                 _print_next(await schedules.next(typed.name, count), json=json)
             case "trigger":
                 run = await schedules.trigger(typed.name, by=login())
                 print(run, flush=True)
+                await _say_if_not_hosted(service, typed.name)
             case "backfill":
                 await _backfill(schedules, typed)
+                await _say_if_not_hosted(service, typed.name)
             case "pause":
                 await schedules.pause(typed.name, reason, by=login())
                 await _say_told(service, typed.name, "is paused: times that fall into the pause are missed")
@@ -73,13 +76,36 @@ async def act_on_schedules(action: str, typed: Typed, *, url: str | None, app: s
                 await _say_told(service, typed.name, "is removed; the runs that it started go on")
 
 
+async def _add(schedules: ScheduleAccess, form: ScheduleForm) -> AddedSchedule:
+    """Make a schedule. Says how to type text that looks like a number, if the workflow does not take the input."""
+    try:
+        return await schedules.add(form, by=login())
+    except BadSchedule as error:
+        given = form.input if isinstance(form.input, Mapping) else {}
+        read = [name for name, value in given.items() if not isinstance(value, str | dict | list)]
+        if error.code != "schedule.bad_input" or not read or error.hint:
+            raise
+        hint = f"What looks like a number is one. As text, it is typed in two kinds of quotes: {read[0]}='\"…\"'"
+        raise BadSchedule(error.message, hint=hint, code=error.code) from None
+
+
 async def _say_told(service: RunService, name: str, done: str) -> None:
     """Say what a schedule does as it was told, or that this waits for a host."""
-    row = await service.row(RunId(schedule_id(name)))
-    if sees_hosts(service) and not (await hosting_of(service, row, None)).is_hosted:
-        say(f"no process hosts {name} now; the next host will act on this.")
-    else:
+    if await _is_hosted(service, name):
         say(f"{name} {done}")
+    else:
+        say(f"no process hosts {name} now; the next host will act on this.")
+
+
+async def _say_if_not_hosted(service: RunService, name: str) -> None:
+    if not await _is_hosted(service, name):
+        say(f"no process hosts {name} now, so it starts nothing until one does (weft serve)")
+
+
+async def _is_hosted(service: RunService, name: str) -> bool:
+    """Return whether a host has a schedule, as far as one can see."""
+    row = await service.row(RunId(schedule_id(name)))
+    return not sees_hosts(service) or (await hosting_of(service, row, None)).is_hosted
 
 
 async def _backfill(schedules: ScheduleAccess, typed: Typed) -> None:
