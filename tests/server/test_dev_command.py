@@ -119,6 +119,30 @@ def test_a_save_is_served_and_a_save_that_does_not_import_keeps_the_old_code(tmp
     assert "Traceback" not in said
 
 
+@pytest.mark.proof
+@pytest.mark.skipif(sys.platform == "win32", reason="weft dev needs POSIX")
+def test_the_code_that_was_imported_is_served_even_if_it_is_broken_before_it_starts(tmp_path: Path) -> None:
+    app, begun, go_on = (tmp_path / name for name in ("app.py", "begun", "go-on"))
+    app.write_text(APP.format(name="first"))
+    slow = f"""
+import pathlib, time
+pathlib.Path({str(begun)!r}).touch()
+while not pathlib.Path({str(go_on)!r}).exists():
+    time.sleep(0.01)
+"""
+    with developing(tmp_path) as dev:
+        save(app, APP.format(name="second") + slow)
+        dev.until(begun.exists, wanted=True)
+        save(app, "import weft\napp = weft.App(")
+        go_on.touch()
+
+        dev.until(dev.workflows, ["second"])
+        dev.until(lambda: "SyntaxError" in dev.dev_error(), wanted=True)
+        dev.running.send_signal(signal.SIGINT)
+        _, said = dev.running.communicate(timeout=SECONDS_MAX)
+    assert "cannot start" not in said
+
+
 def test_an_app_that_cannot_be_imported_is_not_served(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text("nonsense(")
 

@@ -13,7 +13,7 @@ from tests.ui.served import Served
 pytestmark = pytest.mark.proof
 
 RELOAD_MS = 120_000
-"""Each save starts Python twice: to try the code, and to serve it."""
+"""Each save starts Python again."""
 PROGRAM = """
 import weft
 

@@ -1,8 +1,8 @@
 """``weft dev``: serve an app, and serve its new code as soon as a file is saved.
 
 The server runs in a process of its own. After a save, another process imports the new code first. Only if that works,
-the server is stopped and started again; its runs continue, as after any restart. Otherwise the old code keeps running,
-and the web UI shows the error. The port stays open in between, so that browsers wait instead of failing.
+the server is stopped and that process serves in its place; runs continue, as after any restart. Otherwise the old code
+keeps running, and the web UI shows the error. The port stays open in between, so that browsers wait instead of failing.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ import sys
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from weft.cli.app_file import file_of_app
 from weft.cli.file_watch import FileWatch
 from weft.cli.messages import say
-from weft.cli.processes import ChildCommand, ChildProcess, DevError
+from weft.cli.processes import ChildCommand, ChildProcess, ChildReport, DevError
 from weft.cli.serve import SERVER_STOPS, ServeOptions, bind_socket, child_command
 from weft.cli.store_access import refuse_server
 from weft.errors import UsageError, WeftError
@@ -42,7 +40,7 @@ def develop(options: ServeOptions, *, port: int) -> None:
     named = list(options.files) or [name for name in [project_text("app")] if name]
     folders = list(dict.fromkeys(file_of_app(name).parent for name in named)) or [Path.cwd()]
     with bind_socket("127.0.0.1", port) as bound:
-        command = child_command("serve", options, *bound.getsockname()[:2])
+        command = child_command("develop", options, *bound.getsockname()[:2])
         asyncio.run(_Developer(command, bound, FileWatch(folders)).run())
 
 
@@ -61,7 +59,7 @@ class _Developer:
         for number in SIGNALS:
             loop.add_signal_handler(number, self._stopping.set)
         try:
-            say(*await self._start())
+            say(*await self._serve(await self._import()))
             say(f"watching {', '.join(str(folder) for folder in self._watch.folders)}: save a file to reload it")
             while saved := await self._next_save():
                 await self._reload(saved)
@@ -69,15 +67,21 @@ class _Developer:
         finally:
             await self._stop()
 
-    async def _start(self) -> list[str]:
-        """Start the server. Returns what it says when it is ready. Raises WeftError."""
-        self._server = await ChildProcess.start(self._command, self._bound)
-        report = await self._server.report()
-        if report is None or report.message:
-            how = await self._server.wait()
+    async def _import(self) -> ChildProcess:
+        """Import the newest code in a new process. Raises WeftError."""
+        imported = await ChildProcess.start(self._command, self._bound)
+        await _reported(imported)
+        return imported
+
+    async def _serve(self, imported: ChildProcess) -> list[str]:
+        """Serve what a process has imported. Returns what it says when it is ready. Raises WeftError."""
+        self._server = imported
+        await imported.go_on()
+        try:
+            return list((await _reported(imported)).lines)
+        except WeftError:
             self._server = None
-            raise report.error() if report is not None else UsageError(f"The server ended with {how}.")
-        return list(report.lines)
+            raise
 
     async def _next_save(self) -> list[Path]:
         """Wait until files were saved and nothing more changes. Returns nothing when the command is stopped."""
@@ -95,28 +99,21 @@ class _Developer:
 
     async def _reload(self, saved: list[Path]) -> None:
         name = saved[0].name if len(saved) == 1 else f"{len(saved)} files"
-        error = await self._import_error()
-        if error is not None:
-            say(f"{name} was saved; the old code keeps running: {error.message}", error.hint)
+        try:
+            imported = await self._import()
+        except WeftError as error:
+            kept = "the old code keeps running" if self._server is not None else "nothing is served"
+            say(f"{name} was saved; {kept}: {error.message}", error.hint)
             if self._server is not None:
                 await self._server.send(DevError(message=error.message))
             return
         await self._stop()
         try:
-            await self._start()
+            await self._serve(imported)
         except WeftError as failed:
             say(f"{name} was saved, but the server cannot start: {failed.message}", failed.hint)
         else:
             say(f"{name} was saved: serving the new code")
-
-    async def _import_error(self) -> WeftError | None:
-        """Import the new code in a process of its own. Returns why it cannot be served, if it cannot."""
-        trial = await ChildProcess.start(msgspec.structs.replace(self._command, command="import"), None)
-        report = await trial.report()
-        how = await trial.wait()
-        if report is None:
-            return UsageError(f"Importing the app ended with {how}.")
-        return report.error() if report.message else None
 
     async def _stop(self) -> None:
         """Stop the server. Steps that take too long are performed again by the next one."""
@@ -130,3 +127,12 @@ class _Developer:
                     await server.wait()
                     return
         await server.wait()
+
+
+async def _reported(child: ChildProcess) -> ChildReport:
+    """Return what a process reports next. Raises WeftError if it cannot go on, when it has ended."""
+    report = await child.report()
+    if report is not None and not report.message:
+        return report
+    how = await child.wait()
+    raise report.error() if report is not None else UsageError(f"The process that serves the app ended with {how}.")

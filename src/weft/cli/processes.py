@@ -32,13 +32,14 @@ PAUSE_SECONDS_MAX = 30.0
 STABLE_SECONDS = 60.0
 """A process that ran for this long is restarted without a pause."""
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
+GO_ON = b"\n"
 
 
 class ChildCommand(msgspec.Struct, frozen=True, kw_only=True):
     """What a child process runs. It gets this as its only argument."""
 
-    command: Literal["serve", "worker", "import"]
-    """``import`` only imports the apps, to see whether they can be served."""
+    command: Literal["serve", "worker", "develop"]
+    """``develop`` imports the apps, reports, and serves them when it is told to."""
     files: Sequence[str]
     queues: Sequence[str]
     url: str | None
@@ -130,8 +131,15 @@ class ChildProcess:
 
     async def send(self, told: DevError) -> None:
         """Tell the process something."""
+        await self._write(msgspec.json.encode(told) + b"\n")
+
+    async def go_on(self) -> None:
+        """Let a process that waits for it go on."""
+        await self._write(GO_ON)
+
+    async def _write(self, data: bytes) -> None:
         with contextlib.suppress(OSError):
-            await asyncio.get_running_loop().sock_sendall(self._channel, msgspec.json.encode(told) + b"\n")
+            await asyncio.get_running_loop().sock_sendall(self._channel, data)
 
     def send_signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -275,6 +283,11 @@ class ParentProcess:
         self.has_reported = True
         with contextlib.suppress(OSError):
             self._channel.sendall(msgspec.json.encode(report) + b"\n")
+
+    def wait_to_go_on(self) -> bool:
+        """Wait until the parent lets this process go on. Returns False if the parent has ended."""
+        self.has_reported = False
+        return self._channel.recv(len(GO_ON)) == GO_ON
 
     def listen(self, on_error: Callable[[DevError], None] | None = None) -> None:
         """Receive what the parent tells. Sends SIGTERM to this process when the parent has ended."""

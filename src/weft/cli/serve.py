@@ -98,11 +98,12 @@ def run_child(command: ChildCommand, parent: ParentProcess) -> None:
     """Run the command in a child process, until the parent stops it."""
     options = ServeOptions(files=command.files, queues=command.queues, url=command.url)
     match command.command:
-        case "import":
-            _served_app(options)
-            parent.report(ChildReport())
-        case "serve":
+        case "serve" | "develop":
             app = _served_app(options)
+            if command.command == "develop":
+                parent.report(ChildReport())
+                if not parent.wait_to_go_on():
+                    return
             services = app.router.services
             log_to(sys.stderr)
             services.telemetry.process = str(command.number)
@@ -142,7 +143,7 @@ def _worker_app(options: ServeOptions) -> App:
 
 
 def child_command(
-    name: Literal["serve", "worker"], options: ServeOptions, host: str = "", port: int = 0
+    name: Literal["serve", "worker", "develop"], options: ServeOptions, host: str = "", port: int = 0
 ) -> ChildCommand:
     """Return the command for a child process that serves or works with these options."""
     return ChildCommand(
