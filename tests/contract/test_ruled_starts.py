@@ -256,6 +256,14 @@ def test_a_batch_collects_inputs_until_its_time(store: Store) -> None:
     assert claimable(store, 1_100) == ["a"]
 
 
+def test_a_batch_does_not_wait_for_a_clock_that_was_set_back(store: Store) -> None:
+    start(store, "a", BATCH, at=9_000_000)
+    start(store, "b", BATCH, at=1_000)
+
+    assert row(store, "a").wake_at == 1_100
+    assert claimable(store, 1_100) == ["a"]
+
+
 def test_a_full_batch_begins_at_once_and_the_next_start_opens_another(store: Store) -> None:
     for uid in ("a", "b", "c"):
         assert start(store, uid, BATCH).uid == "a"

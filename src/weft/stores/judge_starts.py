@@ -110,6 +110,8 @@ def _judge_batched(start: RuledStart, waiting: RunRow) -> StartVerdict:
     if inputs > start.rule.size:
         return _created_verdict(start, closes=waiting)
     wake_at = None if inputs == start.rule.size else waiting.wake_at
+    if wake_at is not None:  # the clock may have been set back since the first start
+        wake_at = min(wake_at, Millis(start.new.created_at + start.rule.wait_ms))
     return _joined_verdict(waiting, wake_at, adds_input=True)
 
 
