@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import signal
 import sqlite3
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -170,6 +172,15 @@ def test_there_is_nothing_to_back_up_or_restore(weft: Weft, folder: Path) -> Non
         assert said in refused.err
         assert "run.not_found" not in refused.err
     assert not list(folder.glob("*.db*"))
+
+
+def test_a_limit_on_the_size_of_files_is_named(over: Weft, folder: Path, executable: str) -> None:
+    """It is that of the shell (``ulimit -f``) or of the service."""
+    command = f"ulimit -f 8 && exec {shlex.quote(executable)} backup safe.db"
+    said = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, check=False)
+    assert said.returncode == 1
+    assert "There is no room left to write" in said.stderr
+    assert not [one.name for one in folder.iterdir() if "safe" in one.name]
 
 
 def test_a_disk_without_room_leaves_nothing_behind(over: Weft, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -421,7 +421,7 @@ def test_a_debounced_start_takes_no_delay() -> None:
         ({"singleton": weft.Singleton(then="wait")}, "start.bad_rule"),  # type: ignore[arg-type]
         ({"singleton": "customer"}, "start.bad_rule"),
         ({"singleton": weft.Singleton("nobody")}, "start.bad_rule"),
-        ({"singleton": weft.Singleton("1 +")}, "expression.invalid"),
+        ({"singleton": weft.Singleton("1 +")}, "start.bad_rule"),
         ({"debounce": weft.Debounce(0)}, "value.bad_duration"),
         ({"debounce": weft.Debounce("soon")}, "value.bad_duration"),
         ({"debounce": weft.Debounce("10s", at_most="5s")}, "start.bad_rule"),
@@ -589,3 +589,8 @@ def test_a_rule_that_is_gone_from_the_code_is_gone_from_the_store(tmp_path: Any)
 
     assert asyncio.run(host(singleton=weft.Singleton("customer"))) is not None
     assert asyncio.run(host(name="sync")) is None
+
+
+def test_a_key_that_is_no_expression_names_its_workflow() -> None:
+    with pytest.raises(weft.UsageError, match="The key 'customer =' of sync is not a CEL expression"):
+        shop(singleton=weft.Singleton("customer ="))

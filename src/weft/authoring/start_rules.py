@@ -146,10 +146,16 @@ def _with_key(name: str, rule: StartRule, key: Key | None, signature: Signature)
 
 
 def _check_key(name: str, key: str, rule: StartRule, signature: Signature) -> None:
-    """Check that a key can be compiled, and reads only arguments of the workflow. Raises BadExpression, UsageError."""
-    from weft.conditions import compile_expression  # noqa: PLC0415 - slow to import, and only for workflows with rules
+    """Check that a key can be compiled, and reads only arguments of the workflow. Raises UsageError."""
+    from weft.conditions import BadExpression, compile_expression  # noqa: PLC0415 - slow to import, seldom needed
 
-    names = compile_expression(key).names
+    try:
+        names = compile_expression(key).names
+    except BadExpression as error:
+        raise _bad(
+            f"The key {key!r} of {name} is not a CEL expression: {error.message}",
+            "Write the name of a parameter, a field of one (order.customer), or a function.",
+        ) from error
     if rule.kind == "batch":
         return  # the fields of items are not known here
     known = [parameter.name for parameter in signature.parameters]

@@ -171,7 +171,7 @@ def _copy_pages(source: Path, draft: Path) -> None:
         with translate_errors(draft):
             written = apsw.Connection(str(draft))
             try:
-                with written.backup("main", read, "main") as backup:
+                with translate_errors(draft, written), written.backup("main", read, "main") as backup:
                     backup.step(-1)
                 # One file that needs no others beside it.
                 written.execute("PRAGMA journal_mode = delete")
