@@ -307,8 +307,12 @@ def test_a_link_that_was_used_is_over_and_so_is_its_other_half(server: Server, r
     assert submit(server, pair["reject"], reason="no").status == 200
 
     for link in (pair["reject"], pair["approve"]):
-        assert submit(server, link).status == 409
-        assert server.get(urlsplit(link).path).status == 409
+        refused, looked = submit(server, link), server.get(urlsplit(link).path)
+        assert (refused.status, looked.status) == (409, 409)
+        assert "nothing was decided" in refused.raw.decode()
+        assert "nothing was decided" not in looked.raw.decode(), (
+            "nobody who only looks is told that their answer was lost"
+        )
     assert result(root, "replayed")["approved"] is False
 
 

@@ -109,9 +109,10 @@ def _button(value: str, text: str, *, is_main: bool) -> str:
     return f'<button name="decision" value="{value}"{" class=main" if is_main else ""}{rules}>{text}</button>'
 
 
-def message_page(title: str, text: str, status: int = 200) -> ApiReply:
-    """Return a page with a title and a text."""
+def message_page(title: str, text: str, status: int = 200, *, is_answer: bool = True) -> ApiReply:
+    """Return a page with a title and a text, and what became of the answer if one was given."""
     sign = "<p class='due good'>✓ done</p>" if status == 200 else "<p class='due late'>✗ nothing was decided</p>"
+    sign = sign if is_answer else ""
     body = f"<h1>{escape(title)}</h1>{sign}<p>{escape(text)}</p>"
     return _page(f"{title} · Weft", body, status)
 

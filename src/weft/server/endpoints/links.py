@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Literal
 
 import msgspec
@@ -75,18 +76,19 @@ async def follow_link(call: ApiCall) -> ApiReply:
 
 async def _respond(call: ApiCall, answer: LinkAnswer | None) -> ApiReply:
     service = call.services.runs
+    message = partial(message_page, is_answer=answer is not None)
     try:
         links = await Links.for_store(service.store.access)
         claim = links.open(call.parameters["token"], now_s=service.clock.now_ms() // 1000)
         item = await _item(call, claim)
     except NotFound as error:
-        return message_page("Link not valid", str(error), 404)
+        return message("Link not valid", str(error), 404)
     except RunUnreadable as error:
-        return message_page("Not possible now", error.message, 409)
+        return message("Not possible now", error.message, 409)
     except AlreadyDecided as error:
-        return message_page("Already decided", str(error), 409)
+        return message("Already decided", str(error), 409)
     except Refused as error:
-        return message_page("Too late", str(error), 410)
+        return message("Too late", str(error), 410)
     approval = await approval_view(service, item)
     if answer is None:
         return question_page(ShownQuestion(approval=approval, claim=claim, now=_now(call)), {})
