@@ -14,7 +14,7 @@ from weft.core.events import Policy, Style, UndoPlan
 from weft.core.goal.catalogue import Catalogue
 from weft.core.goal.definitions import Give, GoalWay, HttpWay, Need, Script, StepDef, StepWay
 from weft.core.goal.plan import GoalPlan
-from weft.core.goal.scripts import predicate_for
+from weft.core.goal.scripts import script_predicate
 from weft.core.run.env import MissingInputs, Predicate
 from weft.runtime.schema_check import check_schema
 
@@ -69,7 +69,7 @@ class Reader:
         return compile_expression(script.source).names
 
     def _answer(self, script: Script, bindings: Mapping[str, Any]) -> Any:
-        asked = predicate_for(script, bindings)
+        asked = script_predicate(script, bindings)
         if asked not in self.answers:
             raise MissingInputs(questions=[asked])
         found = self.answers[asked]

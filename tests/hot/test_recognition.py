@@ -9,7 +9,7 @@ from tests.hot.kit import in_loop
 from tests.hot.memory_server import Disk, MemoryWalServer
 from weft.core.ids import HostId
 from weft.ports.wals import Wals
-from weft.stores.hot.recognition import PATIENCE_SECONDS, ServerRecognition
+from weft.stores.hot.recognition import PATIENCE_SECONDS, RedisRecognition
 from weft.stores.memory import MemoryStore
 
 ONE, TWO = HostId("one"), HostId("two")
@@ -23,10 +23,10 @@ class Deployment:
         self.now = 0.0
         self.alive: list[HostId] = []
 
-    async def join(self, host: HostId, disk: Disk) -> ServerRecognition:
+    async def join(self, host: HostId, disk: Disk) -> RedisRecognition:
         await self.store.hosts.join(host, lease_ms=5_000)
         self.alive.append(host)
-        return ServerRecognition(MemoryWalServer(disk), self.wals, host, self._living, lambda: self.now)
+        return RedisRecognition(MemoryWalServer(disk), self.wals, host, self._living, lambda: self.now)
 
     @property
     def wals(self) -> Wals:

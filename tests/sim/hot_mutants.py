@@ -24,7 +24,7 @@ from weft.stores.hot.keeper import WalKeeper
 from weft.stores.hot.log import HotLog
 from weft.stores.hot.name_of_dead import LostEntries
 from weft.stores.hot.ports import HotTasks
-from weft.stores.hot.recognition import ServerRecognition
+from weft.stores.hot.recognition import RedisRecognition
 from weft.stores.hot.tails import Tail
 from weft.stores.hot.takeover import Takeover
 from weft.stores.hot.through_lane import ThroughLane
@@ -443,10 +443,10 @@ def what_heartbeats_said_is_not_compared() -> Iterator[None]:
 def a_wal_is_opened_in_any_server() -> Iterator[None]:
     """Rule 34."""
 
-    async def recognise(self: ServerRecognition) -> str | None:
+    async def recognise(self: RedisRecognition) -> str | None:
         return await self._server.identity() or "any"
 
-    with swap(ServerRecognition, "recognise", recognise):
+    with swap(RedisRecognition, "recognise", recognise):
         yield
 
 

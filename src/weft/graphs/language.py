@@ -31,7 +31,7 @@ _RESERVED = frozenset({
 _PIECE = re.compile(r'\[(\d+)\]|\["([^"]*)"\]|\.?([^.\[]+)')
 
 
-class Looks(NamedTuple):
+class ExpressionUses(NamedTuple):
     """The names and paths that one expression reads."""
 
     names: frozenset[str]
@@ -46,28 +46,30 @@ class Conditions:
         self._resolve = resolve
         self._python = python
 
-    def condition(self, source: Any, /) -> Looks:
+    def condition(self, source: Any, /) -> ExpressionUses:
         return _find_uses(lambda: compile_condition(source, resolve=self._resolve, python=self._python))
 
-    def expression(self, source: str, /) -> Looks:
+    def expression(self, source: str, /) -> ExpressionUses:
         return _plain_path(source) or _find_uses(lambda: compile_expression(source))
 
-    def template(self, source: Any, /) -> Looks:
+    def template(self, source: Any, /) -> ExpressionUses:
         lone = isinstance(source, str) and source.startswith("${") and source.endswith("}")
         return (_plain_path(source[2:-1]) if lone else None) or _find_uses(lambda: compile_template(source))
 
 
-def _plain_path(text: str) -> Looks | None:
+def _plain_path(text: str) -> ExpressionUses | None:
     """Return what a plain path like ``input.order_id`` reads, without compiling it. Large documents have many paths."""
     if not _PATH.fullmatch(text):
         return None
     path = tuple(text.split("."))
     if not _RESERVED.isdisjoint(path):
         return None
-    return Looks(frozenset(path[:1]), frozenset([path]), path[0] == "error" or path[:2] == ("state", "_last_error"))
+    return ExpressionUses(
+        frozenset(path[:1]), frozenset([path]), path[0] == "error" or path[:2] == ("state", "_last_error")
+    )
 
 
-def _find_uses(attempt: Callable[[], Condition | Expression | Template]) -> Looks:
+def _find_uses(attempt: Callable[[], Condition | Expression | Template]) -> ExpressionUses:
     try:
         read = attempt()
     except BadExpression as error:
@@ -75,7 +77,7 @@ def _find_uses(attempt: Callable[[], Condition | Expression | Template]) -> Look
     except WeftError as error:
         raise Unreadable([Fault(error.code, error.message, hint=error.hint)]) from None
     error_too = "error" in read.names or any(path[:2] == ("state", "_last_error") for path in read.paths)
-    return Looks(read.names, read.paths, error_too)
+    return ExpressionUses(read.names, read.paths, error_too)
 
 
 def _fault_of_error(found: Any) -> Fault:

@@ -12,7 +12,7 @@ from typing import Any
 from weft.conditions import BadExpression, compile_expression, compile_jpath
 from weft.conditions.schemas import compile_schema
 from weft.core.goal.definitions import Script
-from weft.core.goal.scripts import Unmapped, predicate_for
+from weft.core.goal.scripts import Unmapped, script_predicate
 from weft.errors import WeftError
 from weft.runtime.language import LANGUAGE
 from weft.runtime.schema_check import check_schema
@@ -30,7 +30,7 @@ class GoalLanguage:
             return LANGUAGE.condition(script.source, bindings)[0]
         if script.lang == "jpath":
             return bool(compile_jpath(script.source).select(bindings["value"]))
-        value = LANGUAGE.script(predicate_for(script, bindings))
+        value = LANGUAGE.script(script_predicate(script, bindings))
         # In Ale only false is false; in Lua nil is false too.
         return value is not False and (value is not None or script.lang == "ale")
 
@@ -43,7 +43,7 @@ class GoalLanguage:
             if not found:
                 raise Unmapped
             return found if len(found) > 1 else found[0]
-        return LANGUAGE.script(predicate_for(script, bindings))
+        return LANGUAGE.script(script_predicate(script, bindings))
 
     def text(self, template: str, bindings: Mapping[str, Any]) -> str:
         """Return a title with its expressions filled in."""

@@ -124,7 +124,7 @@ class RunService:
         self.steps: StepKeeper | StoreSteps | None = beside.steps if beside is not None else None
         self.streams: StreamWriter | None = beside.streams if beside is not None else None
         self.retry_until_available: RetryUntilAvailable = (
-            beside.retry_until_available if beside is not None else _call_once
+            beside.retry_until_available if beside is not None else _call_without_retry
         )
         """Repeat a call to the store until it answers; without a host, try once."""
         self.policy: CurrentPolicy = beside.policy if beside is not None else CurrentPolicy(store.policies)
@@ -512,7 +512,7 @@ def _is_about_review(row: RunRow, command: c.Mailed) -> bool:
     return isinstance(command, c.DecideAsk | c.WithdrawPatch) and bool(row.attributes.get(ASKING))
 
 
-async def _call_once(call: Callable[[], Awaitable[T]]) -> T:
+async def _call_without_retry(call: Callable[[], Awaitable[T]]) -> T:
     return await call()
 
 

@@ -142,7 +142,7 @@ class Signature:
             given = self._with_names(given, kwargs, what)
         for name in self._required:
             if name not in given:
-                raise _missing([name for name in self._required if name not in given], what)
+                raise _missing_arguments([name for name in self._required if name not in given], what)
         raw = self._encode(given, what)
         self._read(raw, what, _NOT_STARTED)
         return raw
@@ -187,7 +187,7 @@ class Signature:
     def _with_names(self, given: dict[str, Any], kwargs: Mapping[str, Any], what: str) -> dict[str, Any]:
         for name in kwargs:
             if name not in self._names:
-                raise self._unknown(name, what, _NOT_STARTED)
+                raise self._unknown_argument(name, what, _NOT_STARTED)
             if name in given:
                 raise _wrong(f"{what}() got {name} twice.")
         both = {**given, **kwargs}
@@ -201,18 +201,20 @@ class Signature:
         for name in given:
             if name not in self._names:
                 keep = f"Keep the parameter {name}, with a default." if hint is _CHANGED else hint
-                raise self._unknown(name, what, keep)
+                raise self._unknown_argument(name, what, keep)
         missing = [name for name in self._required if name not in given]
         if missing:
-            raise _missing(missing, what, f"Give {', '.join(missing)} a default." if hint is _CHANGED else hint)
+            raise _missing_arguments(
+                missing, what, f"Give {', '.join(missing)} a default." if hint is _CHANGED else hint
+            )
 
-    def _unknown(self, name: str, what: str, hint: str) -> BadValue:
+    def _unknown_argument(self, name: str, what: str, hint: str) -> BadValue:
         if any(name == each.name for each in self.injected):
             message = f"{name} is a resource of {what}, so it cannot be given as an input."
             return _wrong(
                 message, f"Leave it out. In a test: {what}.fn(..., {name}=...)", [(name, "It is a resource.")]
             )
-        return _unknown(name, what, self._names, hint)
+        return _unknown_argument(name, what, self._names, hint)
 
     def _encode(self, given: dict[str, Any], what: str) -> bytes:
         got = f"{what}() got"
@@ -374,11 +376,11 @@ def _wrong(message: str, hint: str = _NOT_STARTED, at: Sequence[tuple[str, str]]
     return BadValue(message, hint=hint, code="value.wrong_type", findings=findings)
 
 
-def _missing(names: Sequence[str], what: str, hint: str = _NOT_STARTED) -> BadValue:
+def _missing_arguments(names: Sequence[str], what: str, hint: str = _NOT_STARTED) -> BadValue:
     return _wrong(f"{what}() needs {', '.join(names)}.", hint, [(name, "This is needed.") for name in names])
 
 
-def _unknown(name: str, what: str, known: Iterable[str], hint: str = _NOT_STARTED) -> BadValue:
+def _unknown_argument(name: str, what: str, known: Iterable[str], hint: str = _NOT_STARTED) -> BadValue:
     message = f'{what}() has no parameter "{name[:60]}".{_guess(name, known)}'
     return _wrong(message, hint, [(name[:60], "There is no such field.")])
 

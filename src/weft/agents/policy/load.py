@@ -35,7 +35,7 @@ ACTIONS: tuple[Action, ...] = get_args(Action)
 
 
 class LoadedPolicy(msgspec.Struct, frozen=True):
-    """A policy that was read, and its document: as its author wrote it, else as JSON."""
+    """A loaded policy, and the text of its document: as its author wrote it, or as JSON if it was a dict."""
 
     policy: PolicyRules
     text: str
@@ -55,7 +55,7 @@ def load_policy(source: str | Path | Mapping[str, Any]) -> LoadedPolicy:
 
 
 def parse_policy(text: str | bytes, file: str = "", *, version: str = "") -> LoadedPolicy:
-    """Load the policy in a text. ``file`` is its name in findings, ``version`` is that of its rules in verdicts.
+    """Load the policy in a text. Findings name ``file``, and verdicts name ``version`` as the version of the rules.
 
     Raises:
         BadPolicy: the document is not valid; ``context["findings"]`` lists all problems.
@@ -106,7 +106,7 @@ def _listed_rules(document: Fields) -> list[Any]:
 def _read_rule(raw: Any, at: At, problems: Problems, version: str) -> PermissionRule | LimitRule | None:
     given = [key for key in KEYS if isinstance(raw, dict) and key in raw]
     if isinstance(raw, dict) and len(given) != 1:
-        message = f"a rule has one of {', '.join(KEYS)}, not {' and '.join(given) or 'none of them'}."
+        message = f"a rule has exactly one of {', '.join(KEYS)}; this one has {' and '.join(given) or 'none of them'}."
         near = next((found for key in raw if (found := did_you_mean(key, KEYS))), "")
         problems.add("bad_rule", at, message, "" if given else near or "Write {deny: tool, names: [shell]}.")
         return None

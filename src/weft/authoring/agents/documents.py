@@ -52,11 +52,11 @@ def unknown_parts(graph: GraphModel, group: AgentGroup) -> list[Finding]:
     found: list[Finding] = []
     for node in graph.nodes.values():
         if isinstance(node.work, AgentWork):
-            found += _unknown(graph, node, node.work, group)
+            found += _unknown_parts_of_node(graph, node, node.work, group)
     return found
 
 
-def _unknown(graph: GraphModel, node: Node, work: AgentWork, group: AgentGroup) -> list[Finding]:
+def _unknown_parts_of_node(graph: GraphModel, node: Node, work: AgentWork, group: AgentGroup) -> list[Finding]:
     at = f"nodes.{node.id}.agent"
     try:
         if work.agent:

@@ -192,7 +192,7 @@ class Items:
         in_progress = task is not None and task.due <= state.at
         if task is None and number in state.accepted:
             task, in_progress = state.parked[number], True
-        if task is None or not in_progress or not tasks.must_end(task):
+        if task is None or not in_progress or not tasks.must_drain_task(task):
             return False
         task.draining = True
         return True

@@ -82,7 +82,7 @@ class TrialGoals:
         return "", "code"
 
 
-def predicate_for(script: Script, bindings: Mapping[str, Any]) -> Predicate:
+def script_predicate(script: Script, bindings: Mapping[str, Any]) -> Predicate:
     """Return the predicate with which the runtime evaluates a script."""
     return Predicate(script.lang, script.source, _canonical(bindings))
 

@@ -86,7 +86,7 @@ def drop_parked(state: State, number: int) -> bool:
     if withheld.is_unconfirmed(state, number):
         withheld.drop_unconfirmed(state, number)
         return True
-    if tasks.must_end(state.parked[number]):
+    if tasks.must_drain_task(state.parked[number]):
         state.parked[number].draining = True
         return False
     del state.parked[number], state.timers[number], state.accepted[number]

@@ -27,7 +27,7 @@ from weft.core.run.env import Env
 from weft.core.run.state import State, Status
 from weft.core.run.statuses import ALLOWED, StatusRule, not_possible
 from weft.core.run.style import AnyRun
-from weft.core.run.tasks import must_end, remember_undo
+from weft.core.run.tasks import must_drain_task, remember_undo
 from weft.core.run.undo import follow_dropped, has_dropped
 from weft.core.run_rules import RunRules
 from weft.errors import Failure, Refused
@@ -275,7 +275,7 @@ def evolve_cancelled_entry(state: State, event: EntryCancelled, place: str) -> b
     number = event.entry
     task = state.tasks.get(number)
     if task is not None:
-        if must_end(task) and task.due <= state.at:
+        if must_drain_task(task) and task.due <= state.at:
             task.draining = True
             return False
         del state.tasks[number]

@@ -174,7 +174,7 @@ def evolve_failed(run: AnyRun, event: TaskFailed) -> OpenTask | None:
     return task
 
 
-def must_end(task: OpenTask) -> bool:
+def must_drain_task(task: OpenTask) -> bool:
     """Return whether the run must wait for a task to end even if its result is not used."""
     return not task.withheld and judge_effect("dropped", task.policy.effect, has_undo=task.undo is not None) == "drain"
 

@@ -56,7 +56,7 @@ class Wire:
         await self._session.close()
 
     async def send(self, request: HttpRequest, on_data: OnData | None = None) -> HttpResponse:
-        """Send a request, as ``HttpClient.send``."""
+        """Send a request, as described at ``HttpClient.send``."""
         progress = _Progress(on_data)
         try:
             async with asyncio.timeout(request.timeout_ms / 1000):

@@ -20,7 +20,7 @@ from weft.ports.wal_server import WalBroken, WalServer
 from weft.ports.wals import Wals
 from weft.stores.hot.hot_lane import HotLane
 from weft.stores.hot.owned_runs import OwnedRuns
-from weft.stores.hot.recognition import ServerRecognition
+from weft.stores.hot.recognition import RedisRecognition
 from weft.stores.hot.through_lane import ThroughLane
 from weft.stores.redis.task_end import end_tasks
 
@@ -60,7 +60,7 @@ class WalKeeper:
         self._through = through
         self._runs = runs
         self._living = living
-        self.recognition: ServerRecognition | None = None
+        self.recognition: RedisRecognition | None = None
         """Knows whether the server is the one of this deployment; None before a host has joined."""
         self._task: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
@@ -91,7 +91,7 @@ class WalKeeper:
         self._runs.host = host
         self._tick_seconds = min(TICK_SECONDS, lease_seconds / 3)
         loop = asyncio.get_running_loop()
-        self.recognition = ServerRecognition(self._server, self._wals, host, self._living, loop.time)
+        self.recognition = RedisRecognition(self._server, self._wals, host, self._living, loop.time)
         self._task = loop.create_task(self._keep_forever(host, self.recognition))
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._tried.wait(), FIRST_SECONDS)
@@ -116,7 +116,7 @@ class WalKeeper:
         if task is not None:
             await end_tasks(task)
 
-    async def _keep_forever(self, host: HostId, recognition: ServerRecognition) -> None:
+    async def _keep_forever(self, host: HostId, recognition: RedisRecognition) -> None:
         pause = PAUSE_SECONDS_FIRST
         while True:
             try:
@@ -143,7 +143,7 @@ class WalKeeper:
         self._unmarked = wal
         self._changed.set()
 
-    async def _open_wal(self, host: HostId, recognition: ServerRecognition) -> None:
+    async def _open_wal(self, host: HostId, recognition: RedisRecognition) -> None:
         await self._close_last()
         redis = await recognition.recognise()
         if redis is None:
@@ -181,7 +181,7 @@ class WalKeeper:
                 self._hot.break_wal(wal, "another host has drained it")
         await self._remove_old()
 
-    async def _check_server(self, wal: int | None, recognition: ServerRecognition) -> None:
+    async def _check_server(self, wal: int | None, recognition: RedisRecognition) -> None:
         """Break the WAL if the server has begun to evict keys: it may drop what it has acknowledged."""
         now = asyncio.get_running_loop().time()
         if wal is None or now < self._checks_at:

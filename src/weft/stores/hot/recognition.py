@@ -28,7 +28,7 @@ class _NotWritable(Exception):
     """The server takes no writes: it is full, or a replica, or has gone away."""
 
 
-class ServerRecognition:
+class RedisRecognition:
     """Knows whether a server is the one of this deployment. One per host."""
 
     def __init__(
