@@ -317,8 +317,10 @@ def figures() -> dict[str, int]:
         "places where the shell asks for the style": len(style_questions(trees)),
         "modules that judge an append": len(judging_modules(trees)),
         "class names with more than one meaning": len(repeated_class_names(trees)),
-        "files that a start over HTTP passes": len(start.paths),
-        "package switches of a start over HTTP": start.switches,
+        "files that a start over HTTP passes": len(start.whole.paths),
+        "package switches of a start over HTTP": start.whole.switches,
+        "files that a start over HTTP passes before its run": len(start.way_in.paths),
+        "package switches of a start over HTTP before its run": start.way_in.switches,
         "store calls of a message from another process": len(house_traces.calls_of_foreign_message()),
     }
 
@@ -338,7 +340,7 @@ def details() -> Iterable[str]:
     yield f"judges: {', '.join(judging_modules(trees))}"
     for name, modules in repeated_class_names(trees).items():
         yield f"class {name}: {', '.join(modules)}"
-    yield f"files of a start: {', '.join(sorted(house_traces.trace_http_start().paths))}"
+    yield f"files of a start: {', '.join(sorted(house_traces.trace_http_start().whole.paths))}"
     yield f"store calls of a message: {', '.join(house_traces.calls_of_foreign_message())}"
 
 

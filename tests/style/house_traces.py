@@ -17,6 +17,7 @@ import weft
 from tests.code.desk import Desk
 from weft.authoring.handles import Handle
 from weft.core.ids import RunId
+from weft.runtime.run.actor import Actor
 from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
 from weft.steps.codec import Codec
@@ -38,6 +39,13 @@ class Trace(NamedTuple):
     """How often a call went into another package than the call before it."""
 
 
+class StartTrace(NamedTuple):
+    """A start, and the part of it that comes before the run gets its first turn."""
+
+    whole: Trace
+    way_in: Trace
+
+
 def waiting_app() -> weft.App:
     """Return an app with one workflow, which waits for a message."""
     app = weft.App("memory://")
@@ -53,11 +61,12 @@ def waiting_app() -> weft.App:
 
 
 @cache
-def trace_http_start() -> Trace:
+def trace_http_start() -> StartTrace:
     """Trace a start over HTTP, from the request to its answer, in a process that has answered one before.
 
     The request goes to the ASGI application. Whatever else the host does meanwhile is included: the run is begun, and
-    its first wait is committed. The store is the one in memory, and files of the test kit are left out.
+    its first wait is committed. The way in ends where the run gets its turn, because the host would do the rest however
+    the start had come. The store is the one in memory, and files of the test kit are left out.
     """
     app = waiting_app()
     world = World(app)
@@ -71,7 +80,8 @@ def trace_http_start() -> Trace:
             sys.setprofile(before)
     finally:
         world.close()
-    return Trace(frozenset(calls.paths), calls.switches)
+    assert calls.way_in is not None, "a start gives its run a turn"
+    return StartTrace(calls.trace(), calls.way_in)
 
 
 def _start(app: weft.App, world: World, run: str) -> None:
@@ -108,10 +118,17 @@ class _Calls:
     def __init__(self) -> None:
         self.paths: set[str] = set()
         self.switches = -1
+        self.way_in: Trace | None = None
+        """The trace before the first turn of a run."""
         self._package = ""
         self._known: dict[str, str] = {}
 
+    def trace(self) -> Trace:
+        return Trace(frozenset(self.paths), self.switches)
+
     def note(self, frame: FrameType, event: str, _: object) -> None:
+        if self.way_in is None and frame.f_code is Actor.turn.__code__:
+            self.way_in = self.trace()
         if event == "call" and (path := self._path(frame)):
             self.paths.add(path)
             package = path.partition("/")[0]

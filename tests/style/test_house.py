@@ -100,7 +100,10 @@ def test_a_class_name_of_two_modules_is_found() -> None:
 
 def test_the_traces_watch_real_requests() -> None:
     """A request that is not seen would let every figure about it pass."""
-    assert {"server/api.py", "runtime/run/actor.py", "stores/memory/log.py"} <= house_traces.trace_http_start().paths
+    start = house_traces.trace_http_start()
+    assert {"server/api.py", "runtime/run/actor.py", "stores/memory/log.py"} <= start.whole.paths
+    assert "runtime/service.py" in start.way_in.paths
+    assert "stores/memory/log.py" not in start.way_in.paths  # its append is committed after its first turn
     calls = house_traces.calls_of_foreign_message()
     assert calls.count("inboxes.send_to") == 1
     assert calls[-1] == "log.commit"
