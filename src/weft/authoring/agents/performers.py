@@ -90,7 +90,7 @@ class ToolPerformer:
         if tool.kind in ("step", "pipeline"):
             step = self._group.find_step(tool.target)
             if step is None:
-                raise BadValue(f"The step {tool.target} is not registered here.")
+                raise BadValue(f"{tool.name} is no longer there.", code="tool.unknown")
             policy = self._for_agent(_with_effect(step.policy, tool.effect))
             return await perform_task(
                 TaskOrder(
@@ -105,7 +105,7 @@ class ToolPerformer:
         if tool.kind in ("workflow", "agent"):
             runnable = self._group.newest(tool.target)
             if runnable is None:
-                raise BadValue(f"The workflow {tool.target} is not registered here.")
+                raise BadValue(f"{tool.name} is no longer there.", code="tool.unknown")
             given = runnable.given(wanted.arguments)
             if tool.kind == "workflow":
                 return await child_output(Invocation(runnable, given))

@@ -362,8 +362,7 @@ class CodeDriver:
         error = missed.error(self.machine.state.run_id, asked, kind)
         self._drop_in_fork(missed.entry, error)
         if not self.outside.tolerant:
-            self._stop = error
-            raise Evicted
+            self.stop(error)
         log.warning("weft: %s", error.message)
         self._unreached.forget(missed.entry.id)
 
@@ -440,10 +439,12 @@ class CodeDriver:
 
     def diverge(self, entry: Entry, recorded: str, asked: str) -> None:
         """Hold the run for a person, because the code asks for something other than the log has."""
-        self._stop_at(entry, divergence_error(self.machine.state.run_id, entry.key, recorded, asked))
+        self.stop(divergence_error(self.machine.state.run_id, entry.key, recorded, asked), entry)
 
-    def _stop_at(self, entry: Entry, error: WeftError) -> NoReturn:
-        self._drop_in_fork(entry, error)
+    def stop(self, error: WeftError, entry: Entry | None = None) -> NoReturn:
+        """Hold the run for a person. In a fork, an ``entry`` that does not fit may be dropped instead."""
+        if entry is not None:
+            self._drop_in_fork(entry, error)
         self._stop = error
         raise Evicted
 
@@ -454,8 +455,7 @@ class CodeDriver:
         """
         if is_droppable(self.machine.state, entry, self.outside.committed_seq):
             self._unfit = entry.id
-            self._stop = error
-            raise Evicted
+            self.stop(error)
 
     def ask(self, command: c.Ask) -> Entry:
         """Record a new entry."""
@@ -560,7 +560,7 @@ class CodeDriver:
 
     def refuse_type(self, entry: Entry, misfit: Misfit) -> None:
         """Hold the run for a person, because a recorded value does not have the type that the code gives it."""
-        self._stop_at(entry, misfit_error(self.machine.state.run_id, entry.key, misfit))
+        self.stop(misfit_error(self.machine.state.run_id, entry.key, misfit), entry)
 
     def peek(self, raw: Raw) -> bytes | None:
         """Return the JSON of a recorded value if it is in memory; otherwise it will be fetched."""
