@@ -21,6 +21,8 @@ from weft.ports.store import Store
 from weft.runtime.bundles.format import Manifest, manifest_of
 from weft.runtime.bundles.importer import STATUS
 from weft.runtime.bundles.service import BundleService
+from weft.runtime.fork_order import ForkOrder
+from weft.runtime.forks import ForkService
 from weft.runtime.orders import StartOrder
 from weft.runtime.tenancy import TenantService
 from weft.stores.memory import MemoryStore
@@ -45,6 +47,27 @@ def test_a_bundle_has_all_that_the_runs_need(bundle: bytes) -> None:
     lines = files[f"runs/{about.root}.jsonl"].splitlines()
     assert len(lines) == about.runs[0].seq
     assert set(json.loads(lines[0])) == {"seq", "at", "crc", "event"}
+
+
+def test_a_run_that_was_cancelled_before_it_began_is_imported_too(bundle: bytes) -> None:
+    """It has no style. ``weft gc --export`` writes such runs, and deletes them."""
+
+    async def scenario() -> None:
+        home, there = service_of(MemoryStore()), MemoryStore()
+        await home.start(StartOrder(workflow="order", input={"n": 1}, id="o-1"))
+        await home.tell(RunId("o-1"), c.CancelRun("not wanted"))
+        data = await BundleService(home).export("o-1")
+        done = await imported(there, data)
+        assert [(run.id, run.status, run.created) for run in done.runs] == [("o-1", "cancelled", True)]
+        assert "cancelled" in (await explain(service_of(there), await service_of(there).row(RunId("o-1")))).summary
+        with pytest.raises(Refused, match="never began"):
+            await ForkService(service_of(there)).fork("o-1", ForkOrder())
+        runs = [msgspec.structs.replace(run, style="") for run in manifest(bundle).runs]
+        forged = msgspec.json.encode(msgspec.structs.replace(manifest(bundle), runs=runs))
+        with pytest.raises(Corrupt, match="another run"):
+            await imported(MemoryStore(), zipped({**unzipped(bundle), "manifest.json": forged}))
+
+    go(scenario())
 
 
 @pytest.mark.parametrize("kind", sorted(STORES))

@@ -101,7 +101,7 @@ def check_forkable(row: RunRow) -> None:
         raise Refused(f"{row.id} has not begun, so there is nothing to fork.", code="fork.not_possible")
     if not row.style:  # it was cancelled before a host took it up
         raise Refused(
-            f"{row.id} was {row.status} before it began, so there is nothing to fork.",
+            f"{row.id} never began, so there is nothing to fork.",
             hint=f"Start it again under another id: weft start {row.workflow}",
             code="fork.not_possible",
         )

@@ -411,9 +411,7 @@ def _check_row(row: RunRow) -> None:
         raise Refused(f"{row.id} has not begun, so it cannot be patched.", hint=hint, code="patch.not_begun")
     if not row.style:  # it was cancelled before a host took it up
         hint = f"Start it again under another id: weft start {row.workflow}"
-        raise RunFinished(
-            f"{row.id} was {row.status} before it began, so it cannot be patched.", hint=hint, run_id=row.id
-        )
+        raise RunFinished(f"{row.id} never began, so it cannot be patched.", hint=hint, run_id=row.id)
 
 
 def _check_plan(plan: PatchPlan, options: PatchOptions) -> None:

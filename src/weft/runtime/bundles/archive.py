@@ -348,7 +348,10 @@ def _check_start(name: str, about: bundle.BundledRun, events: Sequence[StoredEve
         return
     first = e.decode(events[0].body)
     assert isinstance(first, e.RunStarted)
-    if (first.workflow, first.style) != (about.workflow, about.style):
+    last = e.decode(events[-1].body)
+    # A run that was cancelled before a host took it up has no style.
+    is_unresolved = not about.style and isinstance(last, e.RunCancelledEvent) and last.never_begun
+    if first.workflow != about.workflow or (first.style != about.style and not is_unresolved):
         _raise_corrupt(name, "it is the log of another run than the manifest says")
 
 
