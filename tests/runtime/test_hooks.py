@@ -292,8 +292,10 @@ def test_a_hook_that_cannot_be_is_refused_where_it_is_declared(
 def test_what_cannot_be_a_hook_is_refused(shop: Shop) -> None:
     async def nothing() -> None: ...
     async def two(a: weft.HookEvent, b: int) -> None: ...
+    async def text(event: str) -> None: ...  # each delivery would fail, when it is too late
+    async def several(events: list[weft.HookEvent]) -> None: ...
 
-    for wrong in (nothing, two, shop.order, 7, Shop().charge):
+    for wrong in (nothing, two, text, several, shop.order, 7, Shop().charge):
         with pytest.raises(BadHook) as caught:
             shop.app.on("run_failed")(wrong)  # type: ignore[call-overload]
         assert caught.value.code == "hook.bad_function"

@@ -16,7 +16,7 @@ from weft.core.code.locations import check_name
 from weft.core.run.hook_events import HookEvent
 from weft.errors import BadHook, NameTaken
 from weft.runtime.hooks import WORKFLOW, Hook, HookTable, read_kinds, read_where
-from weft.steps.signature import Signature
+from weft.steps.signature import Parameter, Signature
 
 if TYPE_CHECKING:
     from weft.graphs.load import DocumentContext
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 HookFunction = Callable[[HookEvent], R]
 NODE = "deliver"
+_NO_EVENT = (str, int, float, bool, bytes, list, tuple, set, frozenset)
+"""Types that no event fits: it is an object with named fields."""
 
 
 class HookFilter(msgspec.Struct, frozen=True):
@@ -136,6 +138,14 @@ class HookDecorator:
                 hint=f"Write: async def {name}(event: weft.HookEvent) -> None",
                 code="hook.bad_function",
             )
+        event = _event_parameter(signature)
+        kind: object = getattr(event.type, "__origin__", event.type)
+        if isinstance(kind, type) and issubclass(kind, _NO_EVENT):
+            raise BadHook(
+                f"{name} cannot be a hook: its {event.name} is {kind.__name__}, and a hook gets an event.",
+                hint=f"Write: async def {name}({event.name}: weft.HookEvent) -> None",
+                code="hook.bad_function",
+            )
         step = fn if isinstance(fn, Step) else self._group.add_step(fn, name=None)
         known = self._group.find_step(step.body.name)
         if known is None or known.body is not step.body:
@@ -148,9 +158,13 @@ class HookDecorator:
 
     def _graph(self, step: Step[Any, Any]) -> Graph:
         """Return the graph of the hook's deliveries: one node, which performs its step with the event."""
-        parameters = step.signature.parameters
-        takes = next((one.name for one in parameters if one.required), parameters[0].name)
         graph = Graph(WORKFLOW)
-        graph.node(NODE, step.body.name, args={takes: "${input}"})
+        graph.node(NODE, step.body.name, args={_event_parameter(step.signature).name: "${input}"})
         graph.register(self._group, self._group.document_context(), ())
         return graph
+
+
+def _event_parameter(signature: Signature) -> Parameter:
+    """Return the parameter that gets the event: the required one, else the first."""
+    parameters = signature.parameters
+    return next((one for one in parameters if one.required), parameters[0])
