@@ -11,7 +11,7 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core.code.asks import path_of_ask
 from weft.core.code.locations import readable_path
-from weft.core.code.state import CodeState, Entry
+from weft.core.code.state import Entry
 from weft.core.code.style import CodeStyle
 from weft.core.effects import PerformTask
 from weft.core.ids import EntryId
@@ -88,48 +88,38 @@ def schedule_task(style: CodeStyle, ask: c.ScheduleTask, at: int) -> Scheduled |
 
 def fold_event(style: CodeStyle, event: e.AnyEvent, at: int) -> bool:
     """Apply an event of a plain step from the log. Returns False, changing nothing, if it is any other event."""
-    kind, state = type(event), style.state
+    state = style.state
     if state.gone or state.gone_children or state.reversals or state.earlier or state.spends or state.fork is not None:
         return False
-    if kind is e.TaskScheduled:
-        return _fold_scheduled(style, event, at)  # type: ignore[arg-type]  # mypy does not narrow by ``kind``
-    return kind is e.TaskSucceeded and _fold_success(state, event, at)  # type: ignore[arg-type]
-
-
-def _fold_scheduled(style: CodeStyle, event: e.TaskScheduled, at: int) -> bool:
-    if event.again is not None or event.cover is not None or event.inline or event.early:
+    if type(event) is e.TaskScheduled:
+        if event.again is not None or event.cover is not None or event.inline or event.early:
+            return False
+        index, policy = style.index, event.policy
+        if event.add:
+            index.register(event.add)
+        number = state.seq = state.seq + 1
+        state.tasks[number] = OpenTask(event.step, event.input, at, policy, undo=event.undo)
+        key = readable_path(event.at, state.names)
+        entry = state.entries[number] = Entry(
+            EntryId(number), key, "step", digest=event.digest, optional=policy.effect == "pure"
+        )
+        if policy.effect == "irreversible":
+            entry.once = event.step
+        index.add(entry)
+    elif type(event) is e.TaskSucceeded:
+        number = event.task
+        task, opened = state.tasks.get(number), state.entries.get(number)
+        if task is None or opened is None or opened.status != "open" or event.spent is not None:
+            return False
+        if task.undo is not None or task.undo_of or task.policy.deadline_ms:
+            return False
+        state.seq += 1
+        del state.tasks[number]
+        state.steps_done += 1
+        opened.status = "done"
+        opened.output = event.output
+        state.facts.append(number)
+    else:
         return False
-    state, index, policy = style.state, style.index, event.policy
-    if event.add:
-        index.register(event.add)
-    number = state.seq = state.seq + 1
     state.at = at
-    state.tasks[number] = OpenTask(event.step, event.input, at, policy, undo=event.undo)
-    entry = state.entries[number] = Entry(
-        EntryId(number),
-        readable_path(event.at, state.names),
-        "step",
-        digest=event.digest,
-        optional=policy.effect == "pure",
-    )
-    if policy.effect == "irreversible":
-        entry.once = event.step
-    index.add(entry)
-    return True
-
-
-def _fold_success(state: CodeState, event: e.TaskSucceeded, at: int) -> bool:
-    number = event.task
-    task, entry = state.tasks.get(number), state.entries.get(number)
-    if task is None or entry is None or entry.status != "open" or event.spent is not None:
-        return False
-    if task.undo is not None or task.undo_of or task.policy.deadline_ms:
-        return False
-    state.seq += 1
-    state.at = at
-    del state.tasks[number]
-    state.steps_done += 1
-    entry.status = "done"
-    entry.output = event.output
-    state.facts.append(number)
     return True
