@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,8 @@ PATIENCE_SECONDS = 300.0
 """After the last fault, everything must have ended within this. A server that forgot its WALs costs a minute."""
 STOOD_STILL_SECONDS = 1.5
 """Who could not speak for longer than this may have been taken for dead: a lease is five seconds."""
+FROZEN_SECONDS = 12.0
+"""Who is frozen for so long is taken for dead."""
 TICK_SECONDS = 0.1
 SPREAD_SECONDS = 8.0
 """Over this long the runs are started, so that every fault meets work."""
@@ -100,6 +102,17 @@ class Stage:
             host.wait(120)
             assert host.stdout is not None
             host.stdout.close()
+
+    @contextlib.asynccontextmanager
+    async def frozen_host(self) -> AsyncIterator[None]:
+        """Stop one host in its tracks. When the others take it for dead after the block, it goes on."""
+        host = self._hosts[0]
+        host.send_signal(signal.SIGSTOP)
+        try:
+            yield
+            await asyncio.sleep(FROZEN_SECONDS)
+        finally:
+            host.send_signal(signal.SIGCONT)
 
     async def stop_postgres(self, seconds: float = 0.0) -> None:
         """Stop Postgres at once, as with ``-m immediate``, for so long."""
@@ -208,6 +221,20 @@ async def kill_all_hosts(stage: Stage) -> None:
     await stage.start_hosts()
 
 
+async def freeze_host(stage: Stage) -> None:
+    """A host is frozen and taken for dead. It goes on when its runs are others'."""
+    await stage.until_busy(0.5)
+    async with stage.frozen_host():
+        pass
+
+
+async def freeze_host_and_empty_redis(stage: Stage) -> None:
+    """The others wait a minute for what Redis does not have any more, and the host goes on before that."""
+    await stage.until_busy(0.5)
+    async with stage.frozen_host():
+        stage.redis.flush()
+
+
 async def kill_redis_and_hosts(stage: Stage) -> None:
     """A Redis process that is killed has lost nothing, so nothing is lost though the hosts die too."""
     await stage.until_busy(0.5)
@@ -304,12 +331,14 @@ SCENARIOS: dict[str, Scenario] = {
     "stop-postgres": Scenario(play=stop_postgres),
     "stop-postgres-event": Scenario(play=stop_postgres, hot="event"),
     "kill-hosts": Scenario(play=kill_all_hosts, repeats=True),
+    "freeze-host": Scenario(play=freeze_host, repeats=True),
     "kill-redis-and-hosts": Scenario(play=kill_redis_and_hosts, repeats=True),
     "kill-redis-stop-postgres": Scenario(play=kill_redis_and_stop_postgres),
     "empty-redis-stop-postgres": Scenario(play=empty_redis_and_stop_postgres),
     "kill-hosts-stop-postgres": Scenario(play=kill_hosts_and_stop_postgres, repeats=True),
     "cut-aof-kill-hosts": Scenario(play=cut_aof_and_kill_hosts, repeats=True, loses=True),
     "failover-kill-hosts": Scenario(play=fail_over_and_kill_hosts, repeats=True, loses=True),
+    "freeze-host-empty-redis": Scenario(play=freeze_host_and_empty_redis, repeats=True),
     "empty-redis-kill-hosts": Scenario(play=empty_redis_and_kill_hosts, repeats=True, loses=True),
 }
 
