@@ -37,6 +37,39 @@ def test_a_script_ends_by_itself_and_the_engine_ends_with_it(tmp_path: Path) -> 
     assert (ran.stdout, ran.stderr, ran.returncode) == ("box of soup\n", "", 0)
 
 
+def test_a_script_ends_although_a_resource_never_opens(tmp_path: Path) -> None:
+    program = """
+    import asyncio
+    from collections.abc import AsyncIterator
+
+    class Pool: ...
+
+    begun = threading.Event()
+
+    @app.resource
+    async def pool() -> AsyncIterator[Pool]:
+        begun.set()
+        await asyncio.Event().wait()
+        yield Pool()
+
+    @app.step
+    async def fetch(*, pool: Pool = weft.injected) -> str:
+        return "never"
+
+    def ask() -> None:
+        try:
+            app.sync.start("order", {"item": "soup"})
+        except weft.NotRunning as error:
+            print(error.message, flush=True)
+
+    threading.Thread(target=ask).start()
+    begun.wait()
+    """
+    ran = play(tmp_path, program)
+    assert ran.stdout == "The program is ending, so this thread cannot open the engine or client.\n"
+    assert (ran.stderr, ran.returncode) == ("", 0)
+
+
 @pytest.mark.proof
 def test_a_script_that_ends_while_a_step_runs_lets_it_finish(tmp_path: Path) -> None:
     program = """

@@ -35,6 +35,8 @@ class LoopThread:
         self._keep = keep
         self._lock = threading.Lock()
         self._life: _ThreadLife | None = None
+        self._opening: _ThreadLife | None = None
+        """The life that opens now, while the lock is held."""
         self._process: int | None = None
         """The process that has the thread; None if there is none."""
         self._ends_at_exit = False
@@ -80,7 +82,12 @@ class LoopThread:
         if not self._ends_at_exit:
             at_exit(partial(_close_at_exit, weakref.ref(self)))
             self._ends_at_exit = True
-        return _ThreadLife(self._name, self._keep)
+        self._opening = _ThreadLife(self._name, self._keep)
+        try:
+            self._opening.wait_until_open()
+            return self._opening
+        finally:
+            self._opening = None
 
     def _forget(self) -> _ThreadLife:
         life, self._life, self._process = self._life, None, None
@@ -88,9 +95,15 @@ class LoopThread:
         return life
 
     def close_at_exit(self) -> None:
-        """Close when the program ends, unless this is a forked process, which has no such thread."""
+        """Close when the program ends, unless this is a forked process, which has no such thread.
+
+        What opens at that moment is given up: it may wait for something that never comes.
+        """
         self._is_at_exit = True
         if self._process == os.getpid():
+            opening = self._opening
+            if opening is not None:
+                opening.give_up()
             self.close()
 
 
@@ -144,17 +157,29 @@ class _ThreadLife:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()
         self._wanted = True
-        thread = threading.Thread(target=self._serve, name=name, daemon=True)
-        thread.start()
-        self._thread = thread
+        self._given_up = False
+        self._task: asyncio.Task[None] | None = None
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
+        self._thread.start()
+
+    def wait_until_open(self) -> None:
+        """Wait for the calls of the loop. Raises what opening raises."""
         try:
             self.calls = self._opened.result()
         except BaseException:
             if self._opened.done():
-                thread.join()
+                self._thread.join()
             else:
                 self._request_stop()  # Ctrl-C while it opens
             raise
+
+    def give_up(self) -> None:
+        """Let what opens now be cancelled."""
+        self._given_up = True
+        self._request_stop()
+        if self._loop is not None and self._task is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._task.cancel)
 
     def end(self) -> None:
         """End the thread and wait for it. Raises what leaving what was open raised."""
@@ -176,7 +201,8 @@ class _ThreadLife:
         try:
             asyncio.run(self._live())
         except BaseException as error:  # noqa: BLE001 - raised to whoever opens or closes
-            cause = _cancelled() if isinstance(error, asyncio.CancelledError) else error
+            is_cancelled = isinstance(error, asyncio.CancelledError)
+            cause = _at_exit() if self._given_up else _cancelled() if is_cancelled else error
             (self._ended if self._opened.done() else self._opened).set_exception(cause)
         else:
             self._ended.set_result(None)
@@ -185,7 +211,10 @@ class _ThreadLife:
                 self._opened.result().close()
 
     async def _live(self) -> None:
+        self._task = asyncio.current_task()
         self._loop = asyncio.get_running_loop()
+        if self._given_up:
+            raise _at_exit()
         async with self._keep() as calls:
             self._opened.set_result(calls)
             if self._wanted:
