@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -72,3 +74,54 @@ def test_a_client_hears_of_progress_and_cancels(tmp_path: Path) -> None:
 
     ask(work())
     assert "quote" in (heard[0] or "")
+
+
+PRINTING = """
+import atexit
+import weft
+
+app = weft.App()
+print("printed by the import", flush=True)
+atexit.register(print, "printed at the end")
+
+@app.step
+async def work() -> int:
+    print("printed by a step")
+    return 1
+
+@app.workflow(mcp=True)
+async def order(ctx: weft.Context) -> int:
+    return await work()
+"""
+
+
+def test_what_a_program_prints_never_reaches_the_client(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(PRINTING)
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    sent = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "order", "arguments": {}}},
+    ]
+    with subprocess.Popen(
+        [WEFT, "mcp", "shop.py"],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as program:
+        try:
+            assert program.stdin is not None
+            assert program.stdout is not None
+            program.stdin.write("".join(f"{json.dumps(message)}\n" for message in sent))
+            program.stdin.flush()
+            answers = [json.loads(program.stdout.readline())]
+            while answers[-1].get("id") != 2:
+                answers.append(json.loads(program.stdout.readline()))
+            rest, printed = program.communicate(timeout=60)
+        finally:
+            program.kill()
+    assert answers[-1]["result"]["structuredContent"]["result"] == 1
+    assert rest == ""
+    assert [f"printed {where}" in printed for where in ("by the import", "by a step", "at the end")] == [True] * 3

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 from weft.authoring.app import App
 from weft.cli.login import login
@@ -19,12 +20,20 @@ from weft.server.logs import log_to
 def serve_client(files: Sequence[str], url: str | None, *, decides: bool) -> None:
     """Answer one MCP client until it closes stdin, or until a signal arrives. Raises MissingExtra, UsageError."""
     require("mcp", "weft mcp")
+    wire = _take_stdout()
     app = hosted_app(files, url, "weft mcp")
     log_to(sys.stderr)
-    run_loop(_serve(app, decides=decides))
+    run_loop(_serve(app, wire, decides=decides))
 
 
-async def _serve(app: App, *, decides: bool) -> None:
+def _take_stdout() -> TextIO:
+    """Return stdout for the client alone. What the program prints, from its import to its exit, goes to stderr."""
+    wire = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="")
+    os.dup2(2, 1)
+    return wire
+
+
+async def _serve(app: App, wire: TextIO, *, decides: bool) -> None:
     from weft.server.mcp.stdio import serve_stdio
 
     stop = asyncio.Event()
@@ -32,7 +41,7 @@ async def _serve(app: App, *, decides: bool) -> None:
     signals.open()
     api = app.router
     async with app:
-        serving = asyncio.create_task(serve_stdio(api.services, login() or "local", decides=decides))
+        serving = asyncio.create_task(serve_stdio(api.services, login() or "local", wire, decides=decides))
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
