@@ -107,7 +107,7 @@ def test_a_project_file_with_a_wrong_setting(weft: Weft, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("WEFT_EVENTS_URL", "nowhere", "WEFT_EVENTS_URL is 'nowhere', which is not a URL"),
+        ("WEFT_EVENTS_URL", f"hooks.example.com/{SECRET}", "WEFT_EVENTS_URL is not a URL"),
         ("WEFT_EVENTS_URL", "https://chat.example.com", "needs WEFT_EVENTS_SECRET"),
         ("WEFT_LOGS", "maybe", "WEFT_LOGS='maybe' is not one of on, off"),
         ("WEFT_PUBLIC_URL", "nowhere", "WEFT_PUBLIC_URL is 'nowhere', which is not a URL"),
@@ -122,6 +122,7 @@ def test_a_value_that_a_host_would_refuse(
 ) -> None:
     monkeypatch.setenv(name, value)
     checks = found(weft)
+    assert SECRET not in weft("doctor").out
     assert said in " ".join(one["text"] for one in checks["settings"] if one["state"] == "fail")
     assert all(one["todo"] for one in checks["settings"] if one["state"] == "fail")
 

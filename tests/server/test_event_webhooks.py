@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 
@@ -236,6 +237,26 @@ def test_an_event_that_is_redirected_has_not_been_delivered(receiver: Receiver) 
     assert len(receiver.heard) == 3
 
 
+def test_the_path_of_a_receiver_is_in_no_message(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever knows the URL of an incoming webhook of a chat may post there."""
+    monkeypatch.setenv("WEFT_EVENTS_URL", urljoin(receiver.url, f"/services/{'canary' * 50}"))
+    receiver.answers = [500, 302]
+
+    async def story(app: weft.App) -> None:
+        await (await app.start("order")).result()
+        await all_over(app)
+        (row,) = await deliveries(app)
+        failed = [str(event.data) async for event in app.get(row.id).events() if event.kind == "task_failed"]
+        assert ["/… answered" in message for message in failed] == [True, True]
+        assert not [message for message in failed if "canary" in message]
+
+    play(shop(), story)
+    assert "could not be delivered" in caplog.text
+    assert "canary" not in caplog.text
+
+
 def test_a_receiver_that_hangs_is_given_up_and_tried_again(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("weft.server.approvals.notifier.SEND_MS", 100)
     receiver.answers = [0]
@@ -287,12 +308,13 @@ def test_a_receiver_that_never_takes_an_event_leaves_a_dead_letter(
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"WEFT_EVENTS_URL": "chat.example"}, "WEFT_EVENTS_URL is 'chat.example', which is not a URL"),
-        ({"WEFT_EVENTS_URL": "https://"}, "which is not a URL"),
-        ({"WEFT_EVENTS_URL": "https://x:99999/"}, "which is not a URL"),
+        ({"WEFT_EVENTS_URL": "chat.example"}, "WEFT_EVENTS_URL is not a URL"),
+        ({"WEFT_EVENTS_URL": "https://"}, "is not a URL"),
+        ({"WEFT_EVENTS_URL": "https://x:99999/"}, "is not a URL"),
+        ({"WEFT_EVENTS_URL": "https://ann:pass@chat.example"}, "contains a user name or password"),
         ({"WEFT_EVENTS_URL": "https://chat.example"}, "needs WEFT_EVENTS_SECRET"),
-        ({"WEFT_EVENTS_SECRET": SECRET}, "WEFT_EVENTS_URL is ''"),
-        ({"WEFT_EVENTS_KINDS": "run_failed"}, "WEFT_EVENTS_URL is ''"),
+        ({"WEFT_EVENTS_SECRET": SECRET}, "WEFT_EVENTS_URL is not set"),
+        ({"WEFT_EVENTS_KINDS": "run_failed"}, "WEFT_EVENTS_URL is not set"),
         (
             {"WEFT_EVENTS_URL": "https://x.example", "WEFT_EVENTS_SECRET": SECRET, "WEFT_EVENTS_KINDS": "run_fails"},
             "WEFT_EVENTS_KINDS names 'run_fails'",

@@ -151,7 +151,13 @@ def _read_approvals() -> WebhookSettings | None:
 def _check_receiver(url_name: str, url: str, secret_name: str, secret: str) -> None:
     """Check the URL and the secret of a receiver. Raises UsageError."""
     if not url.startswith(_SCHEMES) or not _has_host(url):
-        raise UsageError(f"{url_name} is {url[:100]!r}, which is not a URL.", hint="https://chat.example.com/weft")
+        what = "is not a URL" if url else "is not set"  # the URL of a receiver may be its secret
+        raise UsageError(f"{url_name} {what}.", hint="https://chat.example.com/weft")
+    if "@" in urlsplit(url).netloc:
+        raise UsageError(
+            f"{url_name} contains a user name or password, which cannot be sent.",
+            hint="The receiver knows the sender by the signature of each request.",
+        )
     if len(secret.encode()) < SECRET_BYTES_MIN:
         raise UsageError(
             f"{url_name} needs {secret_name}, a secret of at least {SECRET_BYTES_MIN} bytes.",

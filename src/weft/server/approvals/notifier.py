@@ -111,7 +111,13 @@ class EventSender:
             SIGNATURE_HEADER.lower(): sign_body(settings.secret, body, now_s=now_s),
         }
         request = HttpRequest(
-            method="POST", url=settings.url, headers=headers, body=body, timeout_ms=SEND_MS, is_cut=True
+            method="POST",
+            url=settings.url,
+            headers=headers,
+            body=body,
+            timeout_ms=SEND_MS,
+            is_cut=True,
+            is_path_secret=True,
         )
         try:
             answer = await self._client.send(request)

@@ -50,6 +50,8 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The time limit for everything: resolving the name, redirects, reading the whole response."""
     is_cut: bool = False
     """Whether only the beginning of a body that is too large is returned, and that is no error."""
+    is_path_secret: bool = False
+    """Whether messages leave out the path: whoever knows the URL of some receivers may send to them."""
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -64,7 +66,15 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
         check_headers(self.headers)
 
     def shown(self) -> str:
-        return f"{self.method} {url_without_secrets(self.url)}"
+        return f"{self.method} {self.shown_url(self.url)}"
+
+    def shown_url(self, url: str) -> str:
+        """Return the URL of this request, or one that it is redirected to, without what may be secret."""
+        try:
+            path = urlsplit(self.url).path if self.is_path_secret else ""
+        except ValueError:
+            path = ""
+        return url_without_secrets(url.replace(path, "/…") if len(path) > 1 else url)
 
 
 class HttpResponse(msgspec.Struct, frozen=True, kw_only=True):

@@ -75,7 +75,7 @@ class Wire:
                 return found
             if not self._limits.redirects_max:
                 location = found.location
-                shown = url_without_secrets(location if "//" in location else f"{url.origin()}/{location.lstrip('/')}")
+                shown = request.shown_url(location if "//" in location else f"{url.origin()}/{location.lstrip('/')}")
                 raise HttpFailed(
                     f"{request.shown()} answered {found.status} and redirects to {shown}.",
                     hint="Redirects are not followed here: use the address of the service itself.",
