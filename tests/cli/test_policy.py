@@ -35,7 +35,11 @@ def test_a_policy_is_set_shown_and_listed(weft: Weft, folder: Path) -> None:
 def test_without_a_policy_the_defaults_are_named(weft: Weft, folder: Path) -> None:
     assert weft("run", "app.py", "hello", "name=a").code == 0
 
-    assert "No policy is set" in weft("policy", "show").out
+    shown = weft("policy", "show").out
+    assert "No policy is set in the store." in shown
+    assert "The rules of a program: --app FILE" in shown
+    assert "no rule in the store" in weft("policy", "test", "tool", "shell_exec").out
+    assert "No policy is set." in weft("policy", "show", "--app", "app.py").out
 
 
 def test_what_the_policy_says_is_tested(weft: Weft, folder: Path) -> None:

@@ -14,7 +14,7 @@ from weft.agents.policy.policy_rules import PolicyRules
 from weft.agents.policy.subjects import KINDS
 from weft.agents.policy.verdicts import Action, Asked
 from weft.cli.login import login
-from weft.cli.operations import policy_operations
+from weft.cli.operations import policy_operations, remote_of
 from weft.cli.output import SafeText, console, print_json, print_table
 from weft.cli.store_access import open_service, url_of
 from weft.core.findings import did_you_mean
@@ -46,11 +46,14 @@ async def act_on_policy(request: PolicyRequest, *, url: str | None, app: str | N
     own = _own_rules(app)
     async with open_service(url_of(url, app), create=action == "set") as service:
         policies = policy_operations(service)
+        is_whole = app is not None or remote_of(service) is not None  # a server knows the rules of its program
+        unseen = "" if is_whole else " in the store"
         match action, words:
             case "show", [] if request.history:
                 _print_history(await policies.history(), json=json)
             case "show", [] | [_]:
-                _print_policy(await policies.show(_policy_number(words[0]) if words else None), own, json=json)
+                found = await policies.show(_policy_number(words[0]) if words else None)
+                _print_policy(found, own, unseen, json=json)
             case "set", [file]:
                 by = login() if request.by is None else request.by
                 text, name = _read_policy_file(file)
@@ -60,7 +63,7 @@ async def act_on_policy(request: PolicyRequest, *, url: str | None, app: str | N
                 if json:
                     print_json(verdict)
                 else:
-                    why = f"  {verdict.rule}" if verdict.rule else "  by default: no rule is about it"
+                    why = f"  {verdict.rule}" if verdict.rule else f"  by default: no rule{unseen} is about it"
                     of = f"  Asked: {', '.join(verdict.of)}." if verdict.of else ""
                     out = SafeText.assemble((verdict.permission, STYLES[verdict.permission]), f"{why}{of}")
                     console().print(out)
@@ -119,16 +122,18 @@ def _asked(action: str, name: str, request: PolicyRequest) -> Asked:
     return Asked(action=known, name=name, args=args, roles=tuple(roles), **fields)
 
 
-def _print_policy(found: PolicyVersion, own: PolicyRules | None, *, json: bool) -> None:
+def _print_policy(found: PolicyVersion, own: PolicyRules | None, unseen: str, *, json: bool) -> None:
     program = [str(rule) for rule in (*own.rules, *own.limits)] if own is not None else list(found.program)
     if json:
         print_json(msgspec.structs.replace(found, program=program))
         return
     if not found.version:
-        console().print("No policy is set. Everything has its default; to set one: weft policy set FILE")
+        console().print(f"No policy is set{unseen}. Everything has its default; to set one: weft policy set FILE")
     else:
         print(f"# {_title(found)}")
         print(found.text.rstrip("\n"))
+    if unseen:
+        console().print("# The rules of a program: --app FILE")
     if program:
         print("# From the program:")
         for rule in program:
