@@ -112,6 +112,34 @@ def test_the_catalogue_and_a_plan_are_drawn_with_facts_on_their_arrows(server: S
     assert {box["id"] for box in plan["picture"]["boxes"]} == {"load_customer", "price", "render", "send"}
 
 
+def test_the_steps_of_named_goals_are_drawn_before_anything_is_planned_although_they_give_nothing() -> None:
+    app = weft.App("memory://")
+    app.goal("filed", "file")
+
+    @app.step(gives="invoice")
+    async def render() -> str:
+        return "invoice"
+
+    @app.step
+    async def send(invoice: str) -> None:
+        """Registered before its goal."""
+
+    @app.step
+    async def file(invoice: str) -> None:
+        """Registered after its goal, which names it."""
+
+    @app.step
+    async def log(text: str) -> None:
+        """No goal wants it."""
+
+    app.goal("sent", send)
+
+    with serving(app) as server:
+        boxes = server.get(f"{API}/catalogue/picture").json["boxes"]
+
+    assert {box["id"] for box in boxes} == {"render", "send", "file"}
+
+
 @covers("freezePlan")
 def test_a_plan_is_frozen_into_a_graph_that_can_be_started(server: Server) -> None:
     asked = {"name": "invoicing", "goals": ["send"], "given": ["order_id", "country"]}

@@ -379,14 +379,13 @@ class Registrations:
         elif goal.name in self.runnable_names() and (known is None or known.declared != goal.declared):
             raise NameTaken(f'Another workflow is already called "{goal.name}".', hint=RENAME)
         self._goals[goal.name] = goal
+        self._define_goals(goal.goals)
         if self._parent is not None:
             self._parent._keep_goal(goal)  # noqa: SLF001
 
     def make_plan(self, goals: Sequence[str], given: Iterable[str]) -> CorePlan:
         """Return the plan for goals. A goal may also be a step without ``gives``."""
-        for name in goals:
-            if name not in self.planner:
-                self._define_by_name(name)
+        self._define_goals(goals)
         return make_plan(self.planner, goals, given)
 
     def achievement(self, goals: Sequence[Any], given: Mapping[str, Any]) -> Invocation:
@@ -394,14 +393,16 @@ class Registrations:
         goal = Goal(self, GOAL, goal_names(goals))
         return Invocation(goal, goal.given(given))
 
-    def _define_by_name(self, name: str) -> None:
-        """Add a step, graph or workflow to the planner because it is named as a goal."""
-        work = self._steps.get(name) or self._graphs.get(name) or self._newest.get(name)
-        if work is not None:
-            self._define(work)
+    def _define_goals(self, names: Sequence[str]) -> None:
+        """Add steps, graphs and workflows to the planner because they are named as goals."""
+        for name in names:
+            work = self._steps.get(name) or self._graphs.get(name) or self._newest.get(name)
+            if work is not None and name not in self.planner:
+                self._define(work)
 
     def _plan_with(self, work: Step[Any, Any] | Workflow[Any, Any] | Graph) -> None:
-        if work.gives or (work.name in self.planner and in_notebook()):
+        is_goal = any(work.name in goal.goals for goal in self._goals.values())
+        if work.gives or is_goal or (work.name in self.planner and in_notebook()):
             self._define(work)
 
     def redefine(self, step: Step[Any, Any]) -> None:
@@ -418,9 +419,8 @@ class Registrations:
         else:
             definition = workflow_definition(work) if isinstance(work, Workflow) else graph_step_definition(work)
         self._refuse_other_in_store(definition)
-        known = definition.id in self.planner
-        decided = (self.planner.update if known else self.planner.register)(definition, GOAL_LANGUAGES)
-        for event in decided:
+        decide = self.planner.update if definition.id in self.planner else self.planner.register
+        for event in decide(definition, GOAL_LANGUAGES):
             self.planner.evolve(event)
 
     def _refuse_other_in_store(self, definition: StepDef) -> None:
