@@ -131,6 +131,24 @@ def test_whatever_the_driver_raises_is_unavailable_and_its_session_is_thrown_awa
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("error", [asyncpg.DataError("invalid input"), BadValue("This is too long.")])
+def test_an_error_about_a_value_leaves_the_session_open(url: str, error: Exception) -> None:
+    async def scenario() -> None:
+        async with opened(url, "fast") as store:
+            assert store._parts is not None
+            connection = store._parts[2]
+            first = await fetch_value(connection, "SELECT pg_backend_pid()")
+
+            async def fail(_session: object) -> None:
+                raise error
+
+            with pytest.raises(BadValue):
+                await connection.run(fail)
+            assert await fetch_value(connection, "SELECT pg_backend_pid()") == first
+
+    asyncio.run(scenario())
+
+
 def test_a_value_that_the_server_refuses_is_named_as_the_reason(url: str) -> None:
     async def scenario() -> None:
         async with opened(url, "fast") as store:

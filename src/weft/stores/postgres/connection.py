@@ -10,8 +10,16 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from weft.errors import BadValue, Unavailable
-from weft.stores.postgres.session import LEASE_MS, Address, Session, connect, session_limits, translate_errors
+from weft.errors import BadValue, Unavailable, WeftError
+from weft.stores.postgres.session import (
+    LEASE_MS,
+    Address,
+    Session,
+    connect,
+    session_limits,
+    translate_error,
+    translate_errors,
+)
 
 T = TypeVar("T")
 Work = Callable[[Session], Awaitable[T]]
@@ -37,18 +45,26 @@ class Connection:
             session = self._session
             if session is None or session.is_closed():
                 session = await self._open_session()
-            try:
-                with translate_errors(self._address):
-                    if self._limits_ms != self.lease_ms:
-                        await self._set_limits(session)
-                    return await work(session)
-            except BadValue:
+            try:  # not ``with translate_errors``, which costs every statement seven calls
+                if self._limits_ms != self.lease_ms:
+                    await self._set_limits(session)
+                return await work(session)
+            except WeftError as error:
+                self._drop_session(session, error)
                 raise
-            except BaseException:
-                # The state of the session is unknown.
-                self._session = None
-                session.terminate()
+            except Exception as error:
+                failure = translate_error(error, self._address)
+                self._drop_session(session, failure)
+                raise failure from error
+            except BaseException as error:
+                self._drop_session(session, error)
                 raise
+
+    def _drop_session(self, session: Session, error: BaseException) -> None:
+        """Drop the session after an error, because its state is unknown. An error about a value leaves it as it was."""
+        if not isinstance(error, BadValue):
+            self._session = None
+            session.terminate()
 
     async def adopt(self, session: Session) -> None:
         """Use a session that is already open."""
