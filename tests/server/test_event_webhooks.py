@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
+import msgspec
 import pytest
 
 import weft
@@ -22,6 +23,8 @@ from weft.observe.dead_letters import all_dead_letters
 from weft.ports.run_query import RunQuery
 from weft.ports.store import RunRow
 from weft.runtime.hooks import WORKFLOW
+from weft.runtime.project_settings import project_settings
+from weft.runtime.settings import Settings
 from weft.server.settings import WebhookSettings, read_webhook_settings
 from weft.tokens import is_signed
 
@@ -235,6 +238,24 @@ def test_an_event_that_is_redirected_has_not_been_delivered(receiver: Receiver) 
 
     play(shop(), story)
     assert len(receiver.heard) == 3
+
+
+def test_a_receiver_that_hangs_keeps_no_step_waiting(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even on a host that performs one step at a time."""
+
+    def narrow(*given: Any, **named: Any) -> Settings:
+        return msgspec.structs.replace(project_settings(*given, **named), slots=1)
+
+    monkeypatch.setattr("weft.authoring.app.project_settings", narrow)
+    receiver.answers = [0]
+
+    async def story(app: weft.App) -> None:
+        await (await app.start("order")).result()
+        await asyncio.to_thread(receiver.wait_for, 1)
+        assert await (await app.start("order")).result(timeout="60s") == "done"
+        receiver.closing.set()
+
+    play(shop(), story)
 
 
 def test_the_path_of_a_receiver_is_in_no_message(

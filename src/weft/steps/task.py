@@ -182,7 +182,7 @@ def chunk_of(stream: str, chunk: Any) -> bytes:
 
 
 def release_slot() -> AbstractContextManager[None]:
-    """Release the worker slot of the current step while the step waits for a run, which may need the slot."""
+    """Release the worker slot of the current step while it waits for a run, which may need it, or only for others."""
     current = current_task()
     return current._release_slot() if current is not None else _NO_SLOT  # noqa: SLF001
 

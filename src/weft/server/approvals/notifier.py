@@ -7,6 +7,7 @@ every webhook: ``Weft-Signature: t=…,v1=…`` over the body, with a shared sec
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Sequence
 from typing import Any
@@ -29,11 +30,13 @@ from weft.server.settings import WebhookSettings
 from weft.server.views import Approval, LinkPair, Moment, required_time
 from weft.steps.http.client import HttpClient
 from weft.steps.http.exchange import HttpLimits, HttpRequest
-from weft.steps.task import task
+from weft.steps.task import release_slot, task
 from weft.tokens import SIGNATURE_HEADER, sign_body
 
 APPROVALS = "weft.approvals"
 SEND_MS = 10_000
+SENT_AT_ONCE = 50
+"""How many events a host sends to a receiver at the same time."""
 ABOUT_BYTES_MAX = 64 * 1024
 ANSWER_BYTES_MAX = 64 * 1024
 """How much of an answer is read. Only its status matters."""
@@ -64,6 +67,7 @@ class EventSender:
         """The service of the host that delivers. It is set before the host starts."""
         # To where an event is redirected, it would arrive without its body, and a page to sign in answers well.
         self._throttled_log = ThrottledLog()
+        self._turns = {one.name: asyncio.Semaphore(SENT_AT_ONCE) for one in settings}
         self._client = HttpClient(limits=HttpLimits(body_bytes_max=ANSWER_BYTES_MAX, redirects_max=0))
 
     async def close(self) -> None:
@@ -120,7 +124,10 @@ class EventSender:
             is_path_secret=True,
         )
         try:
-            answer = await self._client.send(request)
+            # A receiver that hangs keeps neither the slots of the host nor its memory.
+            with release_slot():
+                async with self._turns[settings.name]:
+                    answer = await self._client.send(request)
             if not answer.ok:
                 raise Refused(f"{answer.request.shown()} answered {answer.status}.")
         except WeftError as error:
