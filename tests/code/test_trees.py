@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -12,6 +13,8 @@ from tests.code.desk import Desk
 from tests.code.timeless import calm
 from weft.core.ids import Millis, RunId, RunUid
 from weft.ports.new_run import NewRun
+from weft.stores.memory import MemoryStore
+from weft.stores.memory.directory import MemoryDirectory
 
 
 def desk_of(app: weft.App, **limits: int) -> Desk:
@@ -83,6 +86,51 @@ def test_the_open_runs_of_a_tree_are_limited_and_those_that_are_over_do_not_coun
 
     assert desk.play(scene) == (9, "limit.tree_runs")
     assert rows(desk) == 1 + 30 + 9
+
+
+class CountingDirectory(MemoryDirectory):
+    """Knows how often it was asked for the open runs of a tree."""
+
+    asked = 0
+
+    async def counts(self, below: RunUid | None = None, *, limit: int = 0) -> Mapping[str, int]:
+        CountingDirectory.asked += below is not None
+        return await super().counts(below, limit=limit)
+
+
+class CountingStore(MemoryStore):
+    def share(self) -> MemoryStore:
+        store = super().share()
+        store.directory = CountingDirectory(store.content)
+        return store
+
+
+def test_a_full_tree_that_refuses_many_starts_is_counted_once() -> None:
+    app = weft.App("memory://")
+
+    @app.workflow
+    async def child(ctx: weft.Context) -> None:
+        await ctx.receive("never")
+
+    @app.workflow
+    async def flow(ctx: weft.Context) -> int:
+        refused = 0
+        for _ in range(109):
+            try:
+                await ctx.spawn(child())
+            except weft.LimitExceeded:
+                refused += 1
+        return refused
+
+    desk = desk_of(app, tree_runs_max=10)
+    desk.store = CountingStore()
+    CountingDirectory.asked = 0
+
+    async def scene() -> Any:
+        return await (await app.start(flow(), id="run")).result()
+
+    assert desk.play(scene) == 100
+    assert 1 <= CountingDirectory.asked <= 10  # once for the full tree, and while it grew
 
 
 def test_a_refusal_is_recorded_and_replayed() -> None:

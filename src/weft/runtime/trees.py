@@ -28,6 +28,8 @@ from weft.runtime.runs import RunTable
 
 STOPPED = ("cancelling", "rolling_back", "cancelled")
 """A root in one of these statuses is stopping its tree: each run tells its children to stop."""
+FULL_SECONDS = 1.0
+"""How long a full tree is not counted again."""
 
 
 class TreeLimits(Protocol):
@@ -43,7 +45,7 @@ class TreeLimits(Protocol):
 class Tree:
     """The open runs below one root."""
 
-    __slots__ = ("counted", "counted_at", "seen", "stopped", "unseen")
+    __slots__ = ("counted", "counted_at", "counted_full", "counting", "seen", "stopped", "unseen")
 
     def __init__(self) -> None:
         self.seen: set[str] = set()
@@ -53,6 +55,10 @@ class Tree:
         """How many runs were open when the store was last asked."""
         self.counted = False
         """Whether the store was asked, or need not be asked."""
+        self.counting = False
+        """Whether the store is being asked."""
+        self.counted_full = False
+        """Whether the store was asked a moment ago because the tree was full."""
         self.stopped = False
 
     @property
@@ -127,7 +133,7 @@ class Trees:
             raise agent_too_deep(workflow)
         # The root counts as well.
         if tree.open + 1 >= settings.tree_runs_max:
-            self._count_in_background(root, tree)
+            self._count_full_tree(root, tree)
             raise _too_many(state, settings.tree_runs_max)
         if tree.open - tree.counted_at > settings.tree_runs_max // 20:
             self._count_in_background(root, tree)
@@ -156,9 +162,29 @@ class Trees:
         state = self._runs.state_of(RunUid(root))
         return tree.stopped if state is None else _stops_its_tree(state)
 
+    def _count_full_tree(self, root: str, tree: Tree) -> None:
+        """Count a full tree, but not for each start that it refuses: a count visits all its runs."""
+        if tree.counted_full:
+            return
+        tree.counted_full = True
+
+        def allow_another() -> None:
+            tree.counted_full = False
+
+        self._background.call_later(FULL_SECONDS, allow_another)
+        self._count_in_background(root, tree)
+
     def _count_in_background(self, root: str, tree: Tree) -> None:
-        tree.counted_at = tree.open
-        self._background.spawn(self._retry_until_available(lambda: self._read_counts(root, tree)))
+        if not tree.counting:
+            tree.counting = True
+            tree.counted_at = tree.open
+            self._background.spawn(self._count(root, tree))
+
+    async def _count(self, root: str, tree: Tree) -> None:
+        try:
+            await self._retry_until_available(lambda: self._read_counts(root, tree))
+        finally:
+            tree.counting = False
 
     async def _read_counts(self, root: str, tree: Tree) -> None:
         directory = self._directory
