@@ -23,8 +23,11 @@ class Store:
         self.ids = CountedIds()
 
     @asynccontextmanager
-    async def host(self, app: weft.App, *, dies: bool = False) -> AsyncIterator[RunService]:
-        """Host an app. ``dies``: it is gone at the end of the block without a word."""
+    async def host(self, app: weft.App, *, dies: bool = False, is_missed: bool = True) -> AsyncIterator[RunService]:
+        """Host an app. ``dies``: it is gone at the end of the block without a word.
+
+        ``is_missed``: others know it at once, as where the store sees that its lock is free. Else its lease must pass.
+        """
         store, clock = self.memory.share(), LoopClock()
         catalogue = app.catalogue()
         about = describe_process(catalogue.programs(), [], catalogue.style_of, catalogue.described_steps())
@@ -46,7 +49,8 @@ class Store:
                 await host.stop()
         finally:
             await host.kill()
-            await store.hosts.leave(host.id)
+            if is_missed:
+                await store.hosts.leave(host.id)
             app.bind(None)
 
     def without_host(self, app: weft.App) -> RunService:

@@ -312,6 +312,26 @@ def test_the_work_of_a_host_that_died_is_not_performed_again() -> None:
     assert play(scene()) == "step.outcome_unknown"
 
 
+def test_a_patch_that_was_sent_to_a_host_that_had_just_died_is_carried_out() -> None:
+    """No other host has the version that the run follows, so none would ever read its mail."""
+
+    async def scene() -> None:
+        store, old, new = Store(), build("1"), build("2")
+        async with store.host(new) as service:
+            async with store.host(old, dies=True, is_missed=False):
+                await old.start("order", {"name": "ann"}, id="o-1")
+                await calm()
+            assert (await patched(service, key="k")).applied
+            assert (await patched(service, key="k")).applied
+            await new.get("o-1").send("go")
+            assert await new.get("o-1").result() == "mailed ann"
+            kinds = [event.kind async for event in new.get("o-1").events()]
+            assert kinds.count("run_patched") == 1
+            assert not await service.store.log.inbox((await service.row(RunId("o-1"))).uid)
+
+    play(scene())
+
+
 def test_a_run_that_has_gone_on_since_its_replay_is_replayed_again() -> None:
     """Version 2 does not have what the run does after "go", so it does not fit any more."""
 

@@ -47,8 +47,9 @@ def change_to_try(
     patch: Mapping[str, Any] = {"to": to} if isinstance(to, str) else to if "nodes" not in to else {"document": to}
     named = query.workflow or patch.get("document", {}).get("name")
     if not isinstance(named, str):
-        message = "Name the workflow whose runs would follow another version."
-        raise UsageError(message, hint="weft check --live --workflow order --to 2")
+        message = "Name the workflow for whose runs this is: neither a version nor a patch says it."
+        hint = f"weft check app.py --live --workflow order --to {'2' if isinstance(to, str) else 'patch.yaml'}"
+        raise UsageError(message, hint=hint)
     return LiveChange(patch=patch, replan=replan), msgspec.structs.replace(query, workflow=named)
 
 

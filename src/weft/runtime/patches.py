@@ -61,6 +61,8 @@ HANDED_OVER_MAX = 5
 """How often a run gets a plan that was worked out here. If it moves on all the time, it works the plan out itself."""
 PATIENCE_SECONDS = 10.0
 POLL_SECONDS = 0.02
+LOOK_SECONDS = 0.5
+"""How often to look whether the host to which a patch was sent has died."""
 NO_HOST = "No process hosts the run now; the next host gets the patch."
 NOT_YET = "The run has the patch and has not acted on it yet."
 UNLESS_GONE_ON = "It is applied only if the run has not gone on by then."
@@ -347,7 +349,8 @@ class PatchService:
                 read = service.reader.learn(prepared.definition, prepared.graph)
                 service.local.catalogue.learn(prepared.definition, read)
         await service.tell(row.id, command, key=key)
-        deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+        loop = asyncio.get_running_loop()
+        deadline, look_at = loop.time() + PATIENCE_SECONDS, loop.time() + LOOK_SECONDS
         while True:
             known = await service.store.directory.key(row.uid, key)
             if known is None:
@@ -357,8 +360,12 @@ class PatchService:
                 if found.applied and found.digest != plan.digest:
                     return found  # it has moved on, and the patch was allowed to wait
                 return msgspec.structs.replace(plan, applied=found.applied, asked=found.asked)
-            if asyncio.get_running_loop().time() > deadline:
-                return await self._not_yet(row, command, plan)
+            if loop.time() > min(look_at, deadline):
+                look_at = loop.time() + LOOK_SECONDS
+                if await service.patch_left_behind(row, command, key):
+                    continue
+                if loop.time() > deadline:
+                    return await self._not_yet(row, command, plan)
             await asyncio.sleep(POLL_SECONDS)
 
     async def _not_yet(self, row: RunRow, command: c.PatchRun, plan: PatchPlan) -> PatchPlan:

@@ -306,6 +306,17 @@ class RunService:
             return False
         return await self._unowned.patch(row, command, token)
 
+    async def patch_left_behind(self, row: RunRow, command: c.PatchRun, key: str) -> bool:
+        """Return whether this carried out a patch of a code run that was sent to a host which has died since.
+
+        Other hosts read the mail of a run only if they have the version that it follows. Raises PatchRefused.
+        """
+        now = await self.store.directory.row(row.uid)
+        if is_published(row.style) or now is None or now.owner is None or not await self.is_dead(now.owner):
+            return False
+        sent = next((mail for mail in await self.store.log.inbox(row.uid) if mail.key == key), None)
+        return sent is not None and await self._unowned.patch(now, command, _key_row(command, key, now.seq), sent)
+
     async def _cancel_pending(self, row: RunRow, command: c.Mailed) -> bool:
         """Return whether this cancelled a run that no host had claimed."""
         if row.status != PENDING or not isinstance(command, c.CancelRun):

@@ -175,8 +175,10 @@ class UnownedRuns:
 
     # --- code runs that no host has -------------------------------------------------------------------------------
 
-    async def patch(self, row: RunRow, command: c.PatchRun, token: KeyRow | None) -> bool:
+    async def patch(self, row: RunRow, command: c.PatchRun, token: KeyRow | None, sent: Mail | None = None) -> bool:
         """Let a code run follow another version. Returns False if a host has claimed it meanwhile.
+
+        ``sent``: the mail in which the patch waits, if it was sent to a host.
 
         A host with that version goes on. If the last host is gone, it takes the run over as one of a dead host. Raises
         PatchRefused.
@@ -204,6 +206,7 @@ class UnownedRuns:
             idle_until=None,
             resolved=Resolved(command.version, row.style),
             keys=[token] if token is not None else [],
+            taken=[sent.id] if sent is not None else [],
         )
         boundary("commit.before")
         (outcome,) = await self._store.log.commit([append], host)
