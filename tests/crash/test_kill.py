@@ -94,6 +94,7 @@ def test_killed_again_while_it_recovers_it_still_ends_right(tmp_path: Path, styl
         ("graph-patch", 8),
         ("set", 4),
         ("move", 4),
+        ("asked", 8),
         ("import", 8),
         ("delete", 8),
     ],
