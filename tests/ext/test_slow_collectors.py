@@ -44,9 +44,7 @@ def tea() -> weft.App:
     return app
 
 
-def test_the_event_loop_goes_on_while_a_host_sends_what_is_left(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_event_loop_goes_on_while_a_host_sends_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """The collector answers only after a task of the same loop has seen that it was asked."""
     asked, may_answer = threading.Event(), threading.Event()
 
@@ -79,9 +77,6 @@ def test_the_event_loop_goes_on_while_a_host_sends_what_is_left(
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
         monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "3600000")
         asyncio.run(program())
-
-    assert "not sent" not in caplog.text
-    assert "not delivered" not in caplog.text
 
 
 def test_an_answer_that_never_ends_does_not_keep_a_host(
