@@ -2,7 +2,7 @@
 import "@xyflow/react/dist/base.css";
 
 import { MiniMap, ReactFlow, ReactFlowProvider, useReactFlow, useStore, type Node } from "@xyflow/react";
-import { useCallback, useEffect, useMemo, useRef, type ReactElement, type ReactNode } from "react";
+import { useCallback, useLayoutEffect, useMemo, useRef, type ReactElement, type ReactNode } from "react";
 
 import type { DrawnBox } from "../api/schema";
 import { useKeys } from "../shell/keys";
@@ -83,10 +83,10 @@ function useCanvasKeys(props: PictureProps, fit: () => void): void {
     { keys: "-", does: "Zoom out", run: () => void flow.zoomOut() },
   ]);
   const kept = useRef(props);
-  useEffect(() => {
+  useLayoutEffect(() => {
     kept.current = props;
   });
-  useEffect(() => {
+  useLayoutEffect(() => {
     // The keys of the picture also act while nothing has the focus.
     const onKey = (event: KeyboardEvent): void => {
       const here = document.activeElement;

@@ -1,5 +1,5 @@
 /** Keys. A screen adds its bindings while it is shown; none of them acts while somebody types. */
-import { useEffect, useLayoutEffect, useRef } from "react";
+import { useLayoutEffect, useRef } from "react";
 
 import { settings } from "./settings";
 
@@ -14,10 +14,10 @@ const SEQUENCE_MS = 1500;
 /** Use key bindings while the calling component is shown. The newest scope wins. */
 export function useKeys(title: string, bindings: Binding[]): void {
   const kept = useRef({ title, bindings });
-  useEffect(() => {
+  // A screen that is in sight has its keys: an effect that waits for the paint would miss the first one.
+  useLayoutEffect(() => {
     kept.current.bindings = bindings;
   });
-  // A screen that is in sight has its keys: an effect that waits for the paint would miss the first one.
   useLayoutEffect(() => {
     const scope = kept.current;
     scopes.unshift(scope);
