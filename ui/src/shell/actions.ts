@@ -1,5 +1,5 @@
 /** What can be done with what is selected: screens offer it, the palette shows it. */
-import { useEffect, useRef } from "react";
+import { useLayoutEffect, useRef } from "react";
 
 export type Action = { title: string; about?: string; run: () => void };
 
@@ -8,10 +8,10 @@ const offered: { actions: Action[] }[] = [];
 /** Offer actions while the calling component is shown. */
 export function useActions(actions: Action[]): void {
   const kept = useRef({ actions });
-  useEffect(() => {
+  useLayoutEffect(() => {
     kept.current.actions = actions;
   });
-  useEffect(() => {
+  useLayoutEffect(() => {
     const own = kept.current;
     offered.unshift(own);
     return () => {

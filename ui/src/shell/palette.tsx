@@ -1,5 +1,5 @@
 /** What the palette finds: runs, workflows, steps, questions, screens, and the actions of what is selected. */
-import { useEffect, useMemo, useRef, useState, type ReactElement } from "react";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState, type ReactElement } from "react";
 
 import { api, read } from "../api/client";
 import { useAsked } from "../api/queries";
@@ -19,7 +19,8 @@ const SCREENS = ["runs", "inbox", "workflows", "goals", "operations"];
 export default function FoundList({ text, here, onFound, onOpen }: Props): ReactElement {
   const list = useRef<HTMLUListElement>(null);
   const { entries, error, isAsking } = useEntries(text);
-  useEffect(() => onFound(entries), [entries, onFound]);
+  // What is in sight can be opened: an effect that waits for the paint would miss an Enter.
+  useLayoutEffect(() => onFound(entries), [entries, onFound]);
   useEffect(() => {
     list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
   }, [here]);
